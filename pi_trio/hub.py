@@ -1,0 +1,247 @@
+"""Event fan-out: listeners that are awaited, and outboxes that never make anybody wait.
+
+`Hub.emit` awaits the listeners in subscription order, then fills the outboxes. A subscriber
+that must not slow the agent (a screen, a network client) takes an `Outbox`: deltas of one
+stream merge in it while it is not read, committed events are never merged, and when it
+overflows its content is replaced by one `Gap`.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Awaitable, Callable
+from typing import TypeAlias
+
+import trio
+from attrs import define, frozen
+
+from pi_trio.events import AgentEvent, Gap, MessageUpdate, ToolExecutionUpdate
+from pi_trio.llm.partial import PartialView
+from pi_trio.llm.protocol import StreamEvent, TextDelta, ThinkingDelta, ToolCallDelta
+
+__all__ = ["Envelope", "Hub", "Listener", "Outbox"]
+
+Listener: TypeAlias = Callable[[AgentEvent], Awaitable[None] | None]
+
+
+@frozen
+class Envelope:
+    """An event with its place in the order. A merged one carries the last number it stands for."""
+
+    seq: int
+    event: AgentEvent
+
+
+_DELTAS = (TextDelta, ThinkingDelta, ToolCallDelta)
+
+
+@define
+class _Merged:
+    """Consecutive pieces of one block, joined only when they are taken."""
+
+    kind: type[TextDelta] | type[ThinkingDelta] | type[ToolCallDelta]
+    index: int
+    pieces: list[str]
+    view: PartialView
+    seq: int
+
+    def envelope(self) -> Envelope:
+        delta: StreamEvent = self.kind(self.index, "".join(self.pieces))
+        return Envelope(self.seq, MessageUpdate(delta, self.view))
+
+
+@define
+class _Plain:
+    """Any other event; a tool's progress is replaced in place by newer progress."""
+
+    event: AgentEvent
+    seq: int
+
+    def envelope(self) -> Envelope:
+        return Envelope(self.seq, self.event)
+
+
+class Outbox:
+    """A bounded, coalescing mailbox between the agent and one reader, in any thread.
+
+    `notify` is called in the agent's thread when the outbox stops being empty; it must
+    return at once and must not raise. `limit` counts items, `limit_characters` the text of
+    merged deltas.
+    """
+
+    def __init__(
+        self, notify: Callable[[], None], *, limit: int = 4096, limit_characters: int = 8_000_000
+    ) -> None:
+        self._notify = notify
+        self._limit = limit
+        self._limit_characters = limit_characters
+        self._lock = threading.Lock()
+        self._items: list[_Merged | _Plain] = []
+        self._last_delta: _Merged | None = None
+        self._progress: dict[str, _Plain] = {}
+        self._characters = 0
+        self.closed = False
+
+    def put(self, seq: int, event: AgentEvent) -> None:
+        """Take in an event. Called in the agent's thread; never waits."""
+        with self._lock:
+            if self.closed:
+                return
+            was_empty = not self._items
+            if isinstance(event, MessageUpdate):
+                self._put_update(seq, event)
+            else:
+                self._put_plain(seq, event)
+            if len(self._items) > self._limit or self._characters > self._limit_characters:
+                self._reset([_Plain(Gap(), seq)])
+        if was_empty:
+            self._notify()
+
+    def take(self) -> list[Envelope]:
+        """All that waits, in order. Empty when nothing does."""
+        with self._lock:
+            items = self._items
+            self._reset([])
+        return [item.envelope() for item in items]
+
+    def close(self) -> None:
+        """No more events. What is in the outbox can still be taken; the reader is notified once."""
+        with self._lock:
+            if self.closed:
+                return
+            self.closed = True
+        self._notify()
+
+    def _reset(self, items: list[_Merged | _Plain]) -> None:
+        self._items = items
+        self._last_delta = None
+        self._progress = {}
+        self._characters = 0
+
+    def _put_update(self, seq: int, event: MessageUpdate) -> None:
+        piece = event.assistant_message_event
+        if not isinstance(piece, _DELTAS):
+            self._last_delta = None
+            self._items.append(_Plain(event, seq))
+            return
+        self._characters += len(piece.delta)
+        last = self._last_delta
+        if last is not None and last.kind is type(piece) and last.index == piece.content_index:
+            last.pieces.append(piece.delta)
+            last.view, last.seq = event.view, seq
+        else:
+            self._last_delta = _Merged(type(piece), piece.content_index, [piece.delta], event.view, seq)
+            self._items.append(self._last_delta)
+
+    def _put_plain(self, seq: int, event: AgentEvent) -> None:
+        if isinstance(event, ToolExecutionUpdate):
+            waiting = self._progress.get(event.tool_call_id)
+            if waiting is not None:
+                waiting.event, waiting.seq = event, seq
+                return
+            item = self._progress[event.tool_call_id] = _Plain(event, seq)
+        else:
+            self._last_delta = None
+            self._progress = {}
+            item = _Plain(event, seq)
+        self._items.append(item)
+
+
+class Hub:
+    """Tells everybody, in one total order. One hub per agent or session."""
+
+    def __init__(self) -> None:
+        self.seq = 0
+        self._listeners: list[Listener] = []
+        self._outboxes: list[Outbox] = []
+        self._telling = trio.Lock()
+        self._posted: deque[AgentEvent] = deque()
+        self._wake = trio.Event()
+
+    def subscribe(self, listener: Listener) -> Callable[[], None]:
+        """Have `listener` called, and awaited, for every event. Returns the unsubscribe function."""
+        self._listeners.append(listener)
+
+        def unsubscribe() -> None:
+            if listener in self._listeners:
+                self._listeners.remove(listener)
+
+        return unsubscribe
+
+    def attach(self, outbox: Outbox) -> None:
+        """Fill `outbox` with every event from now on."""
+        self._outboxes.append(outbox)
+
+    def detach(self, outbox: Outbox) -> None:
+        """Stop filling `outbox`, and close it."""
+        if outbox in self._outboxes:
+            self._outboxes.remove(outbox)
+        outbox.close()
+
+    async def emit(self, event: AgentEvent) -> None:
+        """Tell everybody of `event`.
+
+        A listener's exception is raised after all others have been told. If this is
+        cancelled, or a listener fails, the outboxes have the event all the same.
+        """
+        if not self._listeners and not self._posted:
+            self._fill(event)
+            return
+        if self._telling.locked():
+            await self._wait_for_turn(event)
+        else:
+            self._telling.acquire_nowait()
+        try:
+            await self._drain_posted()
+            await self._tell(event)
+            await self._drain_posted()
+        finally:
+            self._telling.release()
+
+    def post(self, event: AgentEvent) -> None:
+        """Tell everybody of `event` soon, in order, without waiting. For synchronous commands."""
+        if self._listeners or self._telling.locked():
+            self._posted.append(event)
+            self._wake.set()
+        else:
+            self._fill(event)
+
+    async def pump(self) -> None:
+        """Deliver what is posted while no run does it. Runs until it is cancelled."""
+        while True:
+            await self._wake.wait()
+            self._wake = trio.Event()
+            async with self._telling:
+                await self._drain_posted()
+
+    async def _wait_for_turn(self, event: AgentEvent) -> None:
+        try:
+            await self._telling.acquire()
+        except trio.Cancelled:
+            self._fill(event)
+            raise
+
+    async def _drain_posted(self) -> None:
+        while self._posted:
+            await self._tell(self._posted.popleft())
+
+    async def _tell(self, event: AgentEvent) -> None:
+        error: Exception | None = None
+        try:
+            for listener in tuple(self._listeners):
+                try:
+                    waiting = listener(event)
+                    if waiting is not None:
+                        await waiting
+                except Exception as raised:
+                    error = error or raised
+        finally:
+            self._fill(event)
+        if error is not None:
+            raise error
+
+    def _fill(self, event: AgentEvent) -> None:
+        self.seq += 1
+        for outbox in self._outboxes:
+            outbox.put(self.seq, event)

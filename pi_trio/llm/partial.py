@@ -1,0 +1,119 @@
+"""An answer while it streams: the fold of its events, taken only when somebody looks.
+
+Appending is all that a delta costs. A view remembers how many events it stands for, so it
+never changes when later deltas arrive, and a stream nobody looks into is never joined.
+"""
+
+from __future__ import annotations
+
+import attrs
+from attrs import define, field, frozen
+
+from pi_trio.llm.protocol import (
+    StreamEvent,
+    TextDelta,
+    TextEnd,
+    TextStart,
+    ThinkingDelta,
+    ThinkingEnd,
+    ThinkingStart,
+    ToolCallEnd,
+    ToolCallStart,
+)
+from pi_trio.messages import AssistantContent, AssistantMessage, TextContent, ThinkingContent, ToolCall
+
+__all__ = ["PartialMessage", "PartialView"]
+
+
+@define
+class _Block:
+    """One content block so far: pieces of text, or the value that closed it."""
+
+    kind: type[TextContent] | type[ThinkingContent] | type[ToolCall]
+    pieces: list[str] = field(factory=list)
+    whole: AssistantContent | None = None
+
+    def value(self) -> AssistantContent:
+        if self.whole is not None:
+            return self.whole
+        text = "".join(self.pieces)
+        self.pieces = [text]
+        return ThinkingContent(text) if self.kind is ThinkingContent else TextContent(text)
+
+
+class PartialMessage:
+    """Grows by `apply`. `base` gives the fields that are known before the first event."""
+
+    def __init__(self, base: AssistantMessage) -> None:
+        self._base = attrs.evolve(base, stop_reason="pending", content=())
+        self._events: list[StreamEvent] = []
+        self._folded = 0
+        self._blocks: dict[int, _Block] = {}
+
+    def apply(self, event: StreamEvent) -> None:
+        """Take in the next event of the stream."""
+        self._events.append(event)
+
+    def view(self) -> PartialView:
+        """The answer as of now, which later events do not change. Costs nothing until read."""
+        return PartialView(self, len(self._events))
+
+    def message(self) -> AssistantMessage:
+        """The answer as of now, with stop reason `pending`."""
+        return self._message_at(len(self._events))
+
+    def interrupted(self) -> AssistantMessage:
+        """What an abort leaves: the visible text and thinking, without tool calls."""
+        whole = self.message()
+        content = tuple(block for block in whole.content if _visible(block))
+        return attrs.evolve(whole, content=content, stop_reason="aborted")
+
+    def _message_at(self, count: int) -> AssistantMessage:
+        if count < self._folded:  # an older view: fold again from the start
+            self._folded, self._blocks = 0, {}
+        for event in self._events[self._folded : count]:
+            self._fold(event)
+        self._folded = count
+        content = tuple(self._blocks[index].value() for index in sorted(self._blocks))
+        return attrs.evolve(self._base, content=content)
+
+    def _fold(self, event: StreamEvent) -> None:
+        blocks = self._blocks
+        match event:
+            case TextDelta(index, delta):
+                blocks.setdefault(index, _Block(TextContent)).pieces.append(delta)
+            case ThinkingDelta(index, delta):
+                blocks.setdefault(index, _Block(ThinkingContent)).pieces.append(delta)
+            case TextStart(index):
+                blocks[index] = _Block(TextContent)
+            case ThinkingStart(index):
+                blocks[index] = _Block(ThinkingContent)
+            case TextEnd(index, text):
+                blocks[index] = _Block(TextContent, [text])
+            case ThinkingEnd(index, text):
+                blocks[index] = _Block(ThinkingContent, [text])
+            case ToolCallStart(index, call_id, name):
+                blocks[index] = _Block(ToolCall, whole=ToolCall(call_id, name))
+            case ToolCallEnd(index, call):
+                blocks[index] = _Block(ToolCall, whole=call)
+            case _:
+                pass  # start, argument pieces and the terminal event change no block
+
+
+@frozen
+class PartialView:
+    """The answer as it was when the view was taken."""
+
+    _partial: PartialMessage
+    _count: int
+
+    @property
+    def message(self) -> AssistantMessage:
+        """The message with all blocks so far; tool calls have arguments once they are whole."""
+        return self._partial._message_at(self._count)
+
+
+def _visible(block: AssistantContent) -> bool:
+    if isinstance(block, TextContent):
+        return bool(block.text.strip())
+    return isinstance(block, ThinkingContent) and bool(block.thinking.strip())

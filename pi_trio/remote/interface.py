@@ -1,0 +1,132 @@
+"""What screens and command lines see of the runtime, wherever it runs.
+
+A local runtime (`pi_trio.harness.runtime`) and, later, a websocket client offer the same
+`Runtime`, so that a screen has one code path. All of it runs on the trio thread; every
+command names its session. Entries travel as their JSON objects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, Protocol, TypeAlias
+
+from attrs import frozen
+
+from pi_trio.events import QueueUpdate, ToolExecutionStart
+from pi_trio.hub import Outbox
+from pi_trio.llm.protocol import Model
+from pi_trio.messages import AssistantMessage, ImageContent
+from pi_trio.session.tree import EntryHead
+
+__all__ = ["Disposition", "ForkPosition", "Moved", "Runtime", "SessionInfo", "Snapshot"]
+
+Disposition: TypeAlias = Literal["started", "queued"]
+ForkPosition: TypeAlias = Literal["before", "at"]
+
+
+@frozen(kw_only=True)
+class SessionInfo:
+    """What identifies a session. `path` is None in memory; its file appears with the first input."""
+
+    id: str
+    path: str | None
+    cwd: str
+    name: str | None = None
+    parent_session: str | None = None
+
+
+@frozen(kw_only=True)
+class Snapshot:
+    """A session at one moment. The events after `seq` of `epoch` continue it.
+
+    `heads` are all entries in file order; bodies are asked for with `Runtime.entries`.
+    `findings` are sentences about what was odd in the file. `notice` says what a person should
+    know before the first prompt, such as which credential was found.
+    """
+
+    session: SessionInfo
+    epoch: str
+    seq: int
+    heads: tuple[EntryHead, ...]
+    leaf_id: str | None
+    running: bool
+    streaming: AssistantMessage | None
+    running_calls: tuple[ToolExecutionStart, ...]
+    queue: QueueUpdate
+    model: Model
+    thinking_level: str
+    notice: str = ""
+    findings: tuple[str, ...] = ()
+
+
+@frozen(kw_only=True)
+class Moved:
+    """Where a navigation or fork led. `text` is the prompt that was there, for the editor."""
+
+    session_id: str
+    leaf_id: str | None
+    text: str = ""
+
+
+class Runtime(Protocol):
+    """Holds sessions and runs them. Raises `PiError`s; cancelling a call undoes nothing."""
+
+    async def new_session(self) -> Snapshot:
+        """Start an empty session. No file is made before its first input."""
+
+    async def continue_session(self) -> Snapshot:
+        """Open the latest session of the working directory, or start one."""
+
+    async def open_session(self, reference: str) -> Snapshot:
+        """Open a session by path or by (part of) its id."""
+
+    async def close_session(self, session_id: str) -> None:
+        """Stop its run, save, and forget the session. Its file stays."""
+
+    async def snapshot(self, session_id: str) -> Snapshot:
+        """The session now."""
+
+    async def subscribe(self, session_id: str, outbox: Outbox) -> Snapshot:
+        """Fill `outbox` from now on. The snapshot and the first event in it are adjacent."""
+
+    async def unsubscribe(self, session_id: str, outbox: Outbox) -> None:
+        """Stop filling `outbox`."""
+
+    async def entries(self, session_id: str, ids: Sequence[str]) -> list[Mapping[str, Any]]:
+        """The bodies of these entries, in the order asked; unknown ids are left out."""
+
+    async def prompt(self, session_id: str, text: str, images: Sequence[ImageContent] = ()) -> Disposition:
+        """Start a turn. Raises `BusyError` while a run is in progress."""
+
+    async def steer(self, session_id: str, text: str, images: Sequence[ImageContent] = ()) -> Disposition:
+        """Say something before the next request of the running turn; idle: start a turn."""
+
+    async def follow_up(self, session_id: str, text: str, images: Sequence[ImageContent] = ()) -> Disposition:
+        """Say something when the agent would stop; idle: start a turn."""
+
+    async def abort(self, session_id: str) -> None:
+        """Stop the run and wait until it is over. The queues stay as they are."""
+
+    async def clear_queue(self, session_id: str) -> QueueUpdate:
+        """Take everything out of the inbox and hand it back."""
+
+    async def wait_for_idle(self, session_id: str) -> None:
+        """Wait until nothing runs and every listener is done."""
+
+    async def navigate(self, session_id: str, target_id: str) -> Moved:
+        """Move the leaf. At a user message: before it, and its text comes back.
+
+        Raises `BusyError` while a run is in progress.
+        """
+
+    async def fork(self, session_id: str, target_id: str, position: ForkPosition) -> Moved:
+        """Open a new session with the path up to (`at`) or `before` an entry.
+
+        The source file is not touched, and no new file is made before the first input.
+        """
+
+    async def set_model(self, session_id: str, reference: str) -> Model:
+        """Use another model from the next request on. Raises `ConfigError` for an unknown one."""
+
+    async def models(self) -> Sequence[Model]:
+        """The models that can be chosen."""
