@@ -40,6 +40,7 @@ __all__ = [
     "Usage",
     "UserContent",
     "UserMessage",
+    "as_tuple",
     "is_llm_message",
     "now_ms",
     "text_of",
@@ -49,6 +50,11 @@ EMPTY: Mapping[str, Any] = MappingProxyType({})
 """The shared default of `extra`: no unknown fields."""
 
 StopReason: TypeAlias = Literal["pending", "stop", "length", "toolUse", "error", "aborted", "deferred"]
+
+
+def as_tuple(items: Iterable[Any]) -> tuple[Any, ...]:
+    """The converter of sequence fields: any iterable is accepted, a tuple is kept as it is."""
+    return tuple(items)
 
 
 def now_ms() -> int:

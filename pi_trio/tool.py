@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
+from functools import cached_property
 from typing import Any, Literal, Protocol, TypeAlias
 
 from attrs import field, frozen
 
-from pi_trio.messages import AgentMessage, ImageContent, OpaqueContent, TextContent, ToolSchema, Usage
+from pi_trio.messages import (
+    AgentMessage,
+    ImageContent,
+    OpaqueContent,
+    TextContent,
+    ToolSchema,
+    Usage,
+    as_tuple,
+)
 
 __all__ = ["Execute", "ExecutionMode", "OnUpdate", "Tool", "ToolResult"]
 
@@ -33,9 +42,9 @@ class ToolResult:
     usage: Usage | None = None
     is_error: bool = False
     terminate: bool = False
-    added_tool_names: tuple[str, ...] = field(default=(), converter=tuple)
+    added_tool_names: tuple[str, ...] = field(default=(), converter=as_tuple)
     structured_content: Any = None
-    context: tuple[AgentMessage, ...] = field(default=(), converter=tuple)
+    context: tuple[AgentMessage, ...] = field(default=(), converter=as_tuple)
 
 
 OnUpdate: TypeAlias = Callable[[ToolResult], Awaitable[None]]
@@ -52,7 +61,7 @@ class Execute(Protocol):
     async def __call__(self, call_id: str, args: Mapping[str, Any], on_update: OnUpdate) -> ToolResult: ...
 
 
-@frozen(kw_only=True)
+@frozen(kw_only=True, eq=False)
 class Tool:
     """A tool. `parameters` is the JSON Schema of its arguments.
 
@@ -71,13 +80,13 @@ class Tool:
     execution_mode: ExecutionMode | Callable[[Mapping[str, Any]], ExecutionMode] = "parallel"
     timeout: float | None = None
     prompt_snippet: str | None = None
-    prompt_guidelines: tuple[str, ...] = field(default=(), converter=tuple)
+    prompt_guidelines: tuple[str, ...] = field(default=(), converter=as_tuple)
 
     @label.default
     def _label_from_name(self) -> str:
         return self.name
 
-    @property
+    @cached_property
     def schema(self) -> ToolSchema:
         """What the model is told."""
         return ToolSchema(self.name, self.description, self.parameters)

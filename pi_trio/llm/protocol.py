@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Literal, Protocol, TypeAlias
 import trio
 from attrs import define, field, frozen
 
-from pi_trio.messages import EMPTY, AgentMessage, AssistantMessage, LlmMessage, ToolCall, ToolSchema
+from pi_trio.messages import EMPTY, AgentMessage, AssistantMessage, LlmMessage, ToolCall, ToolSchema, as_tuple
 
 __all__ = [
     "Context",
@@ -93,8 +93,8 @@ class Context:
     """The conversation of one request. `tools` are those that the model may call."""
 
     system_prompt: str = ""
-    messages: tuple[LlmMessage, ...] = field(default=(), converter=tuple)
-    tools: tuple[ToolSchema, ...] = field(default=(), converter=tuple)
+    messages: tuple[LlmMessage, ...] = field(default=(), converter=as_tuple)
+    tools: tuple[ToolSchema, ...] = field(default=(), converter=as_tuple)
 
 
 @frozen(kw_only=True)

@@ -1,0 +1,176 @@
+"""One request of a step: its attempts, how each settles, and what an abort leaves of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+
+import attrs
+import trio
+
+from pi_trio.errors import PiError, StorageError
+from pi_trio.events import AgentEvent, AutoRetryEnd, AutoRetryStart, MessageEnd, MessageStart, MessageUpdate
+from pi_trio.llm.partial import PartialMessage
+from pi_trio.llm.protocol import Context, Done, Failed, Failure, StreamStart
+from pi_trio.loop.convert import convert_messages
+from pi_trio.loop.driver import Admission, Driver, Fact, Request, Retry, Step
+from pi_trio.messages import AssistantMessage, LlmMessage, now_ms
+
+__all__ = ["Answer"]
+
+
+class Answer:
+    """The model's side of one step. `message` is what has been settled of it, if anything."""
+
+    def __init__(self, driver: Driver, step: Step) -> None:
+        self.message: AssistantMessage | None = None
+        self._driver = driver
+        self._step = step
+        self._partial: PartialMessage | None = None
+        self._announced = False
+
+    async def ask(self, request: Request, admission: Admission) -> AssistantMessage:
+        """Ask until there is an answer or the driver gives up; either way it is committed.
+
+        Cancelled meanwhile, the visible part of the answer is committed as `aborted`; with
+        nothing visible only the attempt is recorded.
+        """
+        attempt = 0
+        while True:
+            attempt += 1
+            message, failure = await self._attempt(request, admission)
+            if failure is None:
+                return await self._settle(message, attempt)
+            self._driver.commit(self._fact(message, failure))
+            retry = await self._driver.retry(self._step, failure, attempt)
+            if retry is None:
+                return await self._settle(message, attempt)
+            await self._end(message)
+            await self._wait(retry, failure)
+            request = await self._driver.prepare_request(self._step)
+            admission = self._driver.admit(self._step, request, ())
+
+    async def fail(self, error: Exception) -> None:
+        """Settle a step whose answer an exception of ours or the application's cut off."""
+        message = attrs.evolve(
+            self._so_far(), stop_reason="error", error_message=f"{type(error).__name__}: {error}"
+        )
+        with suppress(StorageError):  # if it is the disk that failed, the event below tells it
+            self._driver.commit(self._fact(message, None), message)
+        await self._end(message)
+
+    async def stop(self) -> None:
+        """Settle a step that was cancelled: keep what was visible, without its calls."""
+        partial = self._partial or PartialMessage(AssistantMessage(()))
+        message = attrs.evolve(partial.interrupted(), error_message="The run was stopped.")
+        self._driver.commit(message if message.content else self._fact(message, None))
+        await self._end(message)
+
+    async def _attempt(
+        self, request: Request, admission: Admission
+    ) -> tuple[AssistantMessage, Failure | None]:
+        """One stream of the request, and why it failed if it did."""
+        base = _blank(request)
+        self._partial = PartialMessage(base)
+        began = trio.current_time()
+        try:
+            context = await self._context(admission)
+            message, failure = await self._stream(request, context, self._partial)
+        except PiError as error:  # the configuration or the credentials, before anything was sent
+            message, failure = self._partial.message(), Failure(str(error), "configuration")
+        if failure is not None:
+            message = attrs.evolve(message, stop_reason="error", error_message=failure.message)
+        elapsed = round((trio.current_time() - began) * 1000)
+        return _stamped(message, base, elapsed), failure
+
+    async def _stream(
+        self, request: Request, context: Context, partial: PartialMessage
+    ) -> tuple[AssistantMessage, Failure | None]:
+        emit = self._driver.emit
+        async with request.stream(request.model, context, request.options) as events:
+            async for event in events:
+                if not self._announced:
+                    await self._begin(partial.message())
+                if isinstance(event, Done):
+                    return event.message, None
+                if isinstance(event, Failed):
+                    return event.message, event.failure
+                if not isinstance(event, StreamStart):
+                    partial.apply(event)
+                    await emit(MessageUpdate(event, partial.view()))
+        return partial.message(), Failure("The stream ended before the answer was complete.", "transport")
+
+    async def _context(self, admission: Admission) -> Context:
+        """The conversation as models know it, after the application's hooks."""
+        hooks = self._driver.hooks
+        converted: Sequence[LlmMessage] = admission.messages
+        if hooks.transform_context is not None or hooks.convert_to_llm is not None:
+            messages = self._driver.snapshot().messages
+            if hooks.transform_context is not None:
+                messages = tuple(await hooks.transform_context(messages))
+            if hooks.convert_to_llm is not None:
+                converted = await hooks.convert_to_llm(messages)
+            else:
+                converted = convert_messages(messages)
+        schemas = tuple(tool.schema for tool in admission.tools)
+        return Context(admission.system_prompt, converted, schemas)
+
+    async def _settle(self, message: AssistantMessage, attempt: int) -> AssistantMessage:
+        """Commit an answer, or the failure that was given up; contexts leave the latter out."""
+        self._driver.commit(message)
+        await self._end(message)
+        if attempt > 1:
+            failed = message.stop_reason == "error"
+            await self._say(AutoRetryEnd(not failed, attempt - 1, message.error_message))
+        return message
+
+    async def _wait(self, retry: Retry, failure: Failure) -> None:
+        delay_ms = round(retry.delay * 1000)
+        data = {"attempt": retry.attempt, "maxAttempts": retry.max_attempts, "delayMs": delay_ms}
+        self._driver.commit(self._step.fact("retry/scheduled", **data, code=failure.code))
+        await self._driver.emit(AutoRetryStart(retry.attempt, retry.max_attempts, delay_ms, failure.message))
+        await trio.sleep(retry.delay)
+        self._driver.commit(self._step.fact("retry/started", attempt=retry.attempt))
+
+    async def _begin(self, message: AssistantMessage) -> None:
+        self._announced = True
+        await self._driver.emit(MessageStart(message))
+
+    async def _end(self, message: AssistantMessage) -> None:
+        self.message = message
+        if not self._announced:
+            await self._say(MessageStart(message))
+        self._announced = False
+        self._partial = None
+        await self._say(MessageEnd(message))
+
+    async def _say(self, event: AgentEvent) -> None:
+        with self._driver.lifetime.shelter():
+            await self._driver.emit(event)
+
+    def _so_far(self) -> AssistantMessage:
+        return self._partial.message() if self._partial is not None else AssistantMessage(())
+
+    def _fact(self, message: AssistantMessage, failure: Failure | None) -> Fact:
+        """The record of an attempt that did not become an answer."""
+        return self._step.fact(
+            "assistant/attempt",
+            outcome="failed" if failure is not None else message.stop_reason,
+            code=failure.code if failure is not None else None,
+            error=message.error_message,
+            text=message.text,
+        )
+
+
+def _blank(request: Request) -> AssistantMessage:
+    model = request.model
+    return AssistantMessage(
+        (), model.api, model.provider, model.id, thinking_level=request.thinking_level, timestamp=now_ms()
+    )
+
+
+def _stamped(message: AssistantMessage, base: AssistantMessage, elapsed: int) -> AssistantMessage:
+    """The answer with what only the loop knows: when it was asked for, and how long it took."""
+    return attrs.evolve(
+        message, timestamp=base.timestamp, duration_ms=elapsed, thinking_level=base.thinking_level
+    )

@@ -1,0 +1,106 @@
+"""The default way from the application's messages to the four roles that models know."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import attrs
+
+from pi_trio.messages import (
+    AgentMessage,
+    AssistantMessage,
+    BashExecutionMessage,
+    BranchSummaryMessage,
+    CompactionSummaryMessage,
+    CustomMessage,
+    LlmMessage,
+    SystemMessage,
+    TextContent,
+    ThinkingContent,
+    ToolResultMessage,
+    UserMessage,
+)
+
+__all__ = ["LlmView", "convert_message", "convert_messages"]
+
+
+def convert_message(message: AgentMessage) -> LlmMessage | None:
+    """The form of `message` that goes into a request; None leaves it out.
+
+    Failed answers are left out. An aborted answer keeps its visible text and thinking, but
+    no calls, since they never ran. A message of an application's own class may offer
+    `to_llm()`.
+    """
+    to_llm = getattr(message, "to_llm", None)
+    if to_llm is not None:
+        converted: LlmMessage | None = to_llm()
+        return converted
+    match message:
+        case AssistantMessage():
+            return _assistant(message)
+        case SystemMessage() | UserMessage() | ToolResultMessage():
+            return message
+        case BashExecutionMessage():
+            return None if message.exclude_from_context else _user(_shell_text(message), message.timestamp)
+        case CustomMessage():
+            return UserMessage(message.content, timestamp=message.timestamp)
+        case BranchSummaryMessage():
+            text = f"What was done on the branch that was left:\n\n{_summary(message.summary)}"
+            return _user(text, message.timestamp)
+        case CompactionSummaryMessage():
+            text = f"The conversation before this point, summarised:\n\n{_summary(message.summary)}"
+            return _user(text, message.timestamp)
+        case _:
+            return None
+
+
+def convert_messages(messages: Iterable[AgentMessage]) -> list[LlmMessage]:
+    """All that `convert_message` leaves in."""
+    return [converted for message in messages if (converted := convert_message(message)) is not None]
+
+
+class LlmView:
+    """The converted messages of a growing transcript, converting each message once."""
+
+    def __init__(self) -> None:
+        self._converted: list[LlmMessage] = []
+        self._seen = 0
+
+    def extend(self, messages: list[AgentMessage]) -> tuple[LlmMessage, ...]:
+        """The conversion of `messages`, of which all but the new tail were given before."""
+        self._converted += convert_messages(messages[self._seen :])
+        self._seen = len(messages)
+        return tuple(self._converted)
+
+
+def _assistant(message: AssistantMessage) -> AssistantMessage | None:
+    if message.stop_reason == "error":
+        return None
+    if message.stop_reason != "aborted":
+        return message
+    kept = tuple(block for block in message.content if isinstance(block, (TextContent, ThinkingContent)))
+    visible = any(block.text.strip() for block in kept if isinstance(block, TextContent))
+    return attrs.evolve(message, content=kept) if visible else None
+
+
+def _user(text: str, timestamp: int) -> UserMessage:
+    return UserMessage((TextContent(text),), timestamp=timestamp)
+
+
+def _summary(text: str) -> str:
+    return f"<summary>\n{text}\n</summary>"
+
+
+def _shell_text(message: BashExecutionMessage) -> str:
+    return "\n".join(_shell_lines(message))
+
+
+def _shell_lines(message: BashExecutionMessage) -> Iterable[str]:
+    yield f"Ran `{message.command}`"
+    yield f"```\n{message.output}\n```" if message.output else "(no output)"
+    if message.cancelled:
+        yield "(stopped by the user)"
+    elif message.exit_code:
+        yield f"Exit code {message.exit_code}"
+    if message.truncated and message.full_output_path:
+        yield f"[Output cut. All of it: {message.full_output_path}]"

@@ -1,0 +1,89 @@
+"""The cancel scope of a run, and what may still finish after it was cancelled.
+
+A run ends by cancelling one scope, from `abort` or from outside. What must be whole
+afterwards (settling an answer, draining tools, telling listeners) runs in a `shelter`:
+shielded from cancellation, but once the run is cancelled only for `grace` seconds more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from math import inf
+
+import trio
+
+__all__ = ["Lifetime", "plain_nursery"]
+
+
+class Lifetime:
+    """Of one run. `grace` is in seconds."""
+
+    def __init__(self, grace: float) -> None:
+        self.scope = trio.CancelScope()
+        self._grace = grace
+        self._deadline = inf
+        self._shelters: set[trio.CancelScope] = set()
+        self._over = False
+
+    @property
+    def ending(self) -> bool:
+        """Whether the run has been cancelled, from wherever."""
+        return self._deadline < inf
+
+    def cancel(self) -> None:
+        """End the run: it stops at its next checkpoint. More than once is the same as once."""
+        self.scope.cancel()
+        self._begin_grace()
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """The part of the run that can be cancelled. A cancel by `cancel` ends here."""
+        with self.scope:
+            async with plain_nursery() as nursery:
+                nursery.start_soon(self._watch)
+                yield
+                self._over = True
+                nursery.cancel_scope.cancel()
+
+    @contextmanager
+    def shelter(self) -> Iterator[None]:
+        """Shielded work. When the grace is over it is cut off quietly, here."""
+        with trio.CancelScope(shield=True, deadline=self._deadline) as scope:
+            self._shelters.add(scope)
+            try:
+                yield
+            finally:
+                self._shelters.discard(scope)
+
+    async def _watch(self) -> None:
+        """Notice a cancel from outside, which would not reach the shelters."""
+        try:
+            await trio.sleep_forever()
+        finally:
+            if not self._over:
+                self._begin_grace()
+
+    def _begin_grace(self) -> None:
+        if self._deadline == inf:
+            self._deadline = trio.current_time() + self._grace
+            for scope in self._shelters:
+                scope.deadline = self._deadline
+
+
+@asynccontextmanager
+async def plain_nursery() -> AsyncIterator[trio.Nursery]:
+    """A nursery that raises the first plain exception instead of a group of them."""
+    try:
+        async with trio.open_nursery() as nursery:
+            yield nursery
+    except BaseExceptionGroup as group:
+        raise _first(group) from None
+
+
+def _first(error: BaseException) -> BaseException:
+    """The first leaf of a group that is more than a cancellation, else a cancellation."""
+    if not isinstance(error, BaseExceptionGroup):
+        return error
+    leaves = [_first(each) for each in error.exceptions]
+    return next((leaf for leaf in leaves if not isinstance(leaf, trio.Cancelled)), leaves[0])

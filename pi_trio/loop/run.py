@@ -1,0 +1,223 @@
+"""One run: the only place where a step is run.
+
+A run has turns, a turn has steps. Inside a step: claim, pre-step decision, `step/start`,
+request preparation, admission, the answer, its tool calls, `step/end`. After it:
+`finish_turn`, `turn_end`, `prepare_next_turn`, `should_stop_after_turn`, steering. Brackets
+are closed in every case, so that a run that was cancelled or that crashed leaves a legal log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from attrs import define
+
+from pi_trio.events import (
+    AgentEnd,
+    AgentEvent,
+    AgentSettled,
+    AgentStart,
+    MessageEnd,
+    MessageStart,
+    TurnEnd,
+    TurnStart,
+)
+from pi_trio.loop.answer import Answer
+from pi_trio.loop.driver import Driver, RejectStep, Step, Turn, TurnEndReason
+from pi_trio.loop.hooks import FinishTurnResult, TurnContext
+from pi_trio.loop.tool_calls import ToolBatch
+from pi_trio.messages import AgentMessage, AssistantMessage, ToolResultMessage
+
+__all__ = ["run_agent_loop"]
+
+
+async def run_agent_loop(driver: Driver) -> None:
+    """Run until nothing is owed and nothing waits that may run.
+
+    Raises what a hook, a listener or the disk raised, after the run has been closed in an
+    orderly way. A cancel by the driver's lifetime ends here; one from outside passes through.
+    """
+    await _Run(driver).run()
+
+
+@define
+class _Outcome:
+    """What a step came to."""
+
+    message: AssistantMessage
+    tool_results: tuple[ToolResultMessage, ...] = ()
+    owed: bool = False
+    finish: FinishTurnResult | None = None
+
+
+class _Run:
+    def __init__(self, driver: Driver) -> None:
+        self._driver = driver
+        self._told = False
+
+    async def run(self) -> None:
+        failure: Exception | None = None
+        try:
+            async with self._driver.lifetime.running():
+                try:
+                    await self._driver.emit(AgentStart())
+                    await self._turns()
+                except Exception as error:
+                    failure = error
+                    await self._report(error)
+        finally:
+            await self._say(AgentEnd(tuple(self._driver.new_messages)))
+            await self._say(AgentSettled(aborted=self._driver.lifetime.ending))
+        if failure is not None:
+            raise failure
+
+    # ------------------------------------------------------------------ turns
+
+    async def _turns(self) -> None:
+        while (turn := await self._driver.open_turn()) is not None:
+            reason: TurnEndReason = "aborted"
+            try:
+                reason = await self._steps(turn)
+            except Exception:
+                reason = "error"
+                raise
+            finally:
+                self._driver.close_turn(turn, reason)
+
+    async def _steps(self, turn: Turn) -> TurnEndReason:
+        batch, number, owed = turn.batch, 0, turn.owed
+        reason: TurnEndReason = "completed"
+        while True:
+            step = Step(turn.number, number + 1)
+            entering = await self._pre_step(step, batch)
+            if entering is None:
+                return "blocked"
+            if not entering and not owed:
+                return reason
+            number += 1
+            outcome = await self._step(step, entering)
+            if outcome.message.stop_reason == "error":
+                return "error"
+            if outcome.message.stop_reason == "length":
+                reason = "max_tokens"
+            if await self._stops_after(outcome):
+                return "stopped"
+            owed = outcome.owed
+            batch = await self._claim(turn, owed)
+
+    async def _claim(self, turn: Turn, owed: bool) -> Sequence[AgentMessage]:
+        """The next step's input. When the turn would stop, who objects may steer first."""
+        batch = await self._driver.claim_steering()
+        if not batch and not owed:
+            await self._driver.turn_stopping(turn)
+            batch = await self._driver.claim_steering()
+        return batch
+
+    async def _pre_step(self, step: Step, batch: Sequence[AgentMessage]) -> Sequence[AgentMessage] | None:
+        """What enters the step; None if the input was rejected. Failing hands the batch back."""
+        try:
+            decision = await self._driver.pre_step(step, batch)
+        except BaseException:
+            self._driver.hand_back(batch)
+            raise
+        if isinstance(decision, RejectStep):
+            self._driver.hand_back(batch)
+            return None
+        return decision.messages
+
+    # ------------------------------------------------------------------ one step
+
+    async def _step(self, step: Step, entering: Sequence[AgentMessage]) -> _Outcome:
+        driver = self._driver
+        answer = Answer(driver, step)
+        tools: ToolBatch | None = None
+        admitted = False
+        driver.commit(step.fact("step/start"))
+        try:
+            await driver.emit(TurnStart())
+            request = await driver.prepare_request(step)
+            admission = driver.admit(step, request, entering)
+            admitted = True
+            await self._announce(admission.committed)
+            message = await answer.ask(request, admission)
+            outcome = _Outcome(message)
+            if message.tool_calls and message.stop_reason != "error":
+                tools = ToolBatch(driver, step, message, admission.tools)
+                ran = await tools.run()
+                outcome.tool_results = ran.results
+                outcome.owed = not ran.terminate
+                driver.add_tools(ran.added_tool_names)
+                driver.park(ran.context)
+            outcome.finish = await self._finish_turn(outcome)
+            return outcome
+        except Exception as error:
+            if answer.message is None:
+                self._told = True
+                await answer.fail(error)
+            raise
+        finally:
+            if not admitted:
+                driver.hand_back(entering)
+            if answer.message is None:
+                await answer.stop()
+            await self._close(step, answer, tools)
+
+    async def _close(self, step: Step, answer: Answer, tools: ToolBatch | None) -> None:
+        try:
+            self._driver.commit(step.fact("step/end"))
+        finally:
+            results = tools.outcome().results if tools is not None else ()
+            if answer.message is not None:
+                await self._say(TurnEnd(answer.message, results))
+
+    async def _announce(self, messages: Sequence[AgentMessage]) -> None:
+        """Tell of what was admitted; it is committed, so nothing may come between."""
+        for message in messages:
+            await self._say(MessageStart(message))
+            await self._say(MessageEnd(message))
+
+    async def _finish_turn(self, outcome: _Outcome) -> FinishTurnResult | None:
+        hook = self._driver.hooks.finish_turn
+        if hook is None:
+            return None
+        decision = await hook(self._turn_context(outcome))
+        if decision is not None and decision.action == "continue":
+            outcome.owed = True
+        return decision
+
+    async def _stops_after(self, outcome: _Outcome) -> bool:
+        """The hooks between `turn_end` and the next claim."""
+        if outcome.finish is not None and outcome.finish.action == "end":
+            return True
+        hooks = self._driver.hooks
+        if hooks.prepare_next_turn_with_context is not None:
+            update = await hooks.prepare_next_turn_with_context(self._turn_context(outcome))
+        elif hooks.prepare_next_turn is not None:
+            update = await hooks.prepare_next_turn()
+        else:
+            update = None
+        if update is not None:
+            self._driver.update(update)
+        if hooks.should_stop_after_turn is None:
+            return False
+        return await hooks.should_stop_after_turn(self._turn_context(outcome))
+
+    def _turn_context(self, outcome: _Outcome) -> TurnContext:
+        new = tuple(self._driver.new_messages)
+        return TurnContext(outcome.message, outcome.tool_results, self._driver.snapshot(), new)
+
+    # ------------------------------------------------------------------ closing
+
+    async def _report(self, error: Exception) -> None:
+        """A run that failed between steps says so in a step of its own."""
+        if self._told:
+            return
+        answer = Answer(self._driver, Step(0, 0))
+        await self._say(TurnStart())
+        await answer.fail(error)
+        if answer.message is not None:
+            await self._say(TurnEnd(answer.message))
+
+    async def _say(self, event: AgentEvent) -> None:
+        with self._driver.lifetime.shelter():
+            await self._driver.emit(event)
