@@ -141,7 +141,7 @@ class Agent:
         self.max_parallel_tool_calls = max_parallel_tool_calls
         self.abort_grace = abort_grace
         self.error_message: str | None = None
-        self._hub = Hub()
+        self._hub = Hub(self._reduce)
         self._messages: list[AgentMessage] = list(messages)
         self._view = LlmView()
         self._steering = _Queue(steering_mode)
@@ -304,16 +304,17 @@ class Agent:
 
     async def _start(self, first: _FirstTurn) -> None:
         self._refuse_while_running("prompt again")
-        self._run = _AgentDriver(self, first)
+        run = self._run = _AgentDriver(self, first)
         self._idle = trio.Event()
-        self.error_message = None
         try:
-            await run_agent_loop(self._run)
+            await run_agent_loop(run)
         finally:
             self._run = None
             self._streaming = None
             self._pending = frozenset()
             self._idle.set()
+            with run.lifetime.shelter():
+                await self._hub.emit(AgentSettled(aborted=run.lifetime.ending))
 
     def _reduce(self, event: AgentEvent) -> None:
         """Take an event into the state, before anybody hears of it."""
@@ -490,9 +491,8 @@ class _AgentDriver:
         else:
             self.calls[call_id] = scope
 
-    async def emit(self, event: AgentEvent) -> None:
-        self._agent._reduce(event)
-        await self._agent._hub.emit(event)
+    async def emit(self, *events: AgentEvent) -> None:
+        await self._agent._hub.emit(*events)
 
     def _active_tools(self) -> tuple[Tool, ...]:
         return self._tools if self._tools is not None else self._agent.active_tools

@@ -149,10 +149,14 @@ class Outbox:
 
 
 class Hub:
-    """Tells everybody, in one total order. One hub per agent or session."""
+    """Tells everybody, in one total order. One hub per agent or session.
 
-    def __init__(self) -> None:
+    `reduce` takes each event into the owner's state just before anybody hears of it.
+    """
+
+    def __init__(self, reduce: Callable[[AgentEvent], None]) -> None:
         self.seq = 0
+        self._reduce = reduce
         self._listeners: list[Listener] = []
         self._outboxes: list[Outbox] = []
         self._telling = trio.Lock()
@@ -179,25 +183,33 @@ class Hub:
             self._outboxes.remove(outbox)
         outbox.close()
 
-    async def emit(self, event: AgentEvent) -> None:
-        """Tell everybody of `event`.
+    async def emit(self, *events: AgentEvent) -> None:
+        """Tell everybody of `events`, with nothing in between.
 
         A listener's exception is raised after all others have been told. If this is
-        cancelled, or a listener fails, the outboxes have the event all the same.
+        cancelled, or a listener fails, the outboxes have all the events all the same.
         """
         if not self._listeners and not self._posted:
-            self._fill(event)
+            for event in events:
+                self._reduce(event)
+                self._fill(event)
             return
-        if self._telling.locked():
-            await self._wait_for_turn(event)
-        else:
-            self._telling.acquire_nowait()
+        waiting = deque(events)
         try:
-            await self._drain_posted()
-            await self._tell(event)
-            await self._drain_posted()
+            if self._telling.locked():
+                await self._telling.acquire()
+            else:
+                self._telling.acquire_nowait()
+            try:
+                await self._deliver(self._posted)
+                await self._deliver(waiting)
+                await self._deliver(self._posted)
+            finally:
+                self._telling.release()
         finally:
-            self._telling.release()
+            for event in waiting:
+                self._reduce(event)
+                self._fill(event)
 
     def post(self, event: AgentEvent) -> None:
         """Tell everybody of `event` soon, in order, without waiting. For synchronous commands."""
@@ -205,6 +217,7 @@ class Hub:
             self._posted.append(event)
             self._wake.set()
         else:
+            self._reduce(event)
             self._fill(event)
 
     async def pump(self) -> None:
@@ -213,33 +226,26 @@ class Hub:
             await self._wake.wait()
             self._wake = trio.Event()
             async with self._telling:
-                await self._drain_posted()
+                await self._deliver(self._posted)
 
-    async def _wait_for_turn(self, event: AgentEvent) -> None:
-        try:
-            await self._telling.acquire()
-        except trio.Cancelled:
-            self._fill(event)
-            raise
-
-    async def _drain_posted(self) -> None:
-        while self._posted:
-            await self._tell(self._posted.popleft())
-
-    async def _tell(self, event: AgentEvent) -> None:
-        error: Exception | None = None
-        try:
-            for listener in tuple(self._listeners):
-                try:
-                    waiting = listener(event)
-                    if waiting is not None:
-                        await waiting
-                except Exception as raised:
-                    error = error or raised
-        finally:
-            self._fill(event)
-        if error is not None:
-            raise error
+    async def _deliver(self, events: deque[AgentEvent]) -> None:
+        """Tell the listeners of each event, then fill the outboxes, taking it from `events`."""
+        failure: Exception | None = None
+        while events:
+            event = events.popleft()
+            self._reduce(event)
+            try:
+                for listener in tuple(self._listeners):
+                    try:
+                        waiting = listener(event)
+                        if waiting is not None:
+                            await waiting
+                    except Exception as error:
+                        failure = failure or error
+            finally:
+                self._fill(event)
+        if failure is not None:
+            raise failure
 
     def _fill(self, event: AgentEvent) -> None:
         self.seq += 1

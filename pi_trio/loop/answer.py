@@ -137,16 +137,17 @@ class Answer:
         await self._driver.emit(MessageStart(message))
 
     async def _end(self, message: AssistantMessage) -> None:
-        self.message = message
+        events: list[AgentEvent] = [MessageEnd(message)]
         if not self._announced:
-            await self._say(MessageStart(message))
+            events.insert(0, MessageStart(message))
+        self.message = message
         self._announced = False
         self._partial = None
-        await self._say(MessageEnd(message))
+        await self._say(*events)
 
-    async def _say(self, event: AgentEvent) -> None:
+    async def _say(self, *events: AgentEvent) -> None:
         with self._driver.lifetime.shelter():
-            await self._driver.emit(event)
+            await self._driver.emit(*events)
 
     def _so_far(self) -> AssistantMessage:
         return self._partial.message() if self._partial is not None else AssistantMessage(())

@@ -175,5 +175,5 @@ class Driver(Protocol):
     def track_call(self, call_id: str, scope: Any | None) -> None:
         """Remember the cancel scope of a running call; None forgets it."""
 
-    async def emit(self, event: AgentEvent) -> None:
-        """Tell everybody. Subscribers' outboxes have the event even if this is cancelled."""
+    async def emit(self, *events: AgentEvent) -> None:
+        """Tell everybody, with nothing in between. Outboxes have the events even if this is cancelled."""

@@ -15,7 +15,6 @@ from attrs import define
 from pi_trio.events import (
     AgentEnd,
     AgentEvent,
-    AgentSettled,
     AgentStart,
     MessageEnd,
     MessageStart,
@@ -67,7 +66,6 @@ class _Run:
                     await self._report(error)
         finally:
             await self._say(AgentEnd(tuple(self._driver.new_messages)))
-            await self._say(AgentSettled(aborted=self._driver.lifetime.ending))
         if failure is not None:
             raise failure
 
@@ -173,8 +171,7 @@ class _Run:
     async def _announce(self, messages: Sequence[AgentMessage]) -> None:
         """Tell of what was admitted; it is committed, so nothing may come between."""
         for message in messages:
-            await self._say(MessageStart(message))
-            await self._say(MessageEnd(message))
+            await self._say(MessageStart(message), MessageEnd(message))
 
     async def _finish_turn(self, outcome: _Outcome) -> FinishTurnResult | None:
         hook = self._driver.hooks.finish_turn
@@ -218,6 +215,6 @@ class _Run:
         if answer.message is not None:
             await self._say(TurnEnd(answer.message))
 
-    async def _say(self, event: AgentEvent) -> None:
+    async def _say(self, *events: AgentEvent) -> None:
         with self._driver.lifetime.shelter():
-            await self._driver.emit(event)
+            await self._driver.emit(*events)

@@ -330,9 +330,7 @@ class ToolBatch:
     def _record(self, execution: _Execution) -> None:
         call = execution.call
         execution.recorded = True
-        self._driver.commit(
-            self._step.fact("tool/call", callId=call.id, name=call.name, arguments=dict(call.arguments))
-        )
+        self._driver.commit(self._step.fact("tool/call", callId=call.id, name=call.name))
 
     def _message(self, execution: _Execution) -> ToolResultMessage:
         result = execution.result or ToolResult()
@@ -350,9 +348,8 @@ class ToolBatch:
         )
 
     async def _say(self, *events: AgentEvent) -> None:
-        for event in events:
-            with self._driver.lifetime.shelter():
-                await self._driver.emit(event)
+        with self._driver.lifetime.shelter():
+            await self._driver.emit(*events)
 
 
 def _error_result(error: Exception) -> ToolResult:

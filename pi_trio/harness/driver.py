@@ -1,0 +1,177 @@
+"""The loop's driver over a session: claims from the inbox, commits to the file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import attrs
+import trio
+
+from pi_trio.events import AgentEvent, InputReturned
+from pi_trio.harness.prompt import reconcile, render
+from pi_trio.llm.protocol import Failure
+from pi_trio.loop.driver import (
+    Admission,
+    EnterStep,
+    Fact,
+    RejectStep,
+    Request,
+    Retry,
+    Step,
+    Turn,
+    TurnEndReason,
+)
+from pi_trio.loop.hooks import AgentContext, Hooks, RequestContext, TurnUpdate
+from pi_trio.loop.lifetime import Lifetime
+from pi_trio.messages import AgentMessage, SystemMessage
+from pi_trio.session import facts
+from pi_trio.session.context import fold_system
+from pi_trio.session.entries import MessageEntry, ModelChangeEntry, ThinkingLevelChangeEntry
+from pi_trio.tool import ExecutionMode
+
+if TYPE_CHECKING:
+    from pi_trio.harness.harness import AgentHarness
+
+__all__ = ["HarnessDriver"]
+
+
+class HarnessDriver:
+    """One run of an `AgentHarness`."""
+
+    def __init__(self, harness: AgentHarness) -> None:
+        self.lifetime = Lifetime(harness.options.abort_grace)
+        self.new_messages: list[AgentMessage] = []
+        self.calls: dict[str, trio.CancelScope] = {}
+        self._harness = harness
+        self._goes_on = True
+        self._first = True
+
+    @property
+    def hooks(self) -> Hooks:
+        return self._harness.options.hooks
+
+    @property
+    def tool_execution(self) -> ExecutionMode:
+        return self._harness.options.tool_execution
+
+    @property
+    def max_parallel_tool_calls(self) -> int:
+        return self._harness.options.max_parallel_tool_calls
+
+    # ------------------------------------------------------------------ turns and input
+
+    async def open_turn(self) -> Turn | None:
+        """Open the bracket, then claim. Synchronous, so that no cancel comes in between.
+
+        A run goes on with what is queued, also after a passing error; not after an abort, nor
+        when somebody stopped it. Then the queue waits for the next waking call.
+        """
+        harness = self._harness
+        if not self._goes_on or not (harness.inbox.wakes or self._first):
+            return None
+        self._first = False
+        harness.turns += 1
+        self.commit(Fact(facts.TURN_START, {"turn": harness.turns}))
+        turn = Turn(harness.turns, harness.inbox.claim_turn())
+        harness.hub.post(harness.inbox.summary())
+        return turn
+
+    def close_turn(self, turn: Turn, reason: TurnEndReason) -> None:
+        self._goes_on = reason not in ("aborted", "stopped", "error")
+        self.commit(Fact(facts.TURN_END, {"turn": turn.number, "reason": reason}))
+
+    async def claim_steering(self) -> Sequence[AgentMessage]:
+        claimed = self._harness.inbox.claim_step()
+        if claimed:
+            self._harness.hub.post(self._harness.inbox.summary())
+        return claimed
+
+    def hand_back(self, messages: Sequence[AgentMessage]) -> None:
+        if messages:
+            self._harness.hub.post(InputReturned(tuple(messages)))
+
+    def park(self, messages: Sequence[AgentMessage]) -> None:
+        for message in messages:
+            self._harness.inbox.add_step(message)
+
+    async def pre_step(self, step: Step, messages: Sequence[AgentMessage]) -> EnterStep | RejectStep:
+        return EnterStep(messages)
+
+    async def turn_stopping(self, turn: Turn) -> None:
+        """Nobody objects yet: steering was claimed just before."""
+
+    # ------------------------------------------------------------------ requests
+
+    async def prepare_request(self, step: Step) -> Request:
+        harness = self._harness
+        if self.hooks.prepare_request is not None:
+            context = RequestContext(self.snapshot(), harness.model, harness.thinking_level)
+            update = await self.hooks.prepare_request(context)
+            if update is not None:
+                self.update(update)
+        model, level = harness.model, harness.thinking_level
+        key = await harness.options.get_api_key(model)
+        options = attrs.evolve(
+            harness.options.request, api_key=key, thinking_level=level, session_id=harness.session.id
+        )
+        stream = harness.options.stream_function(model)
+        return Request(model=model, thinking_level=level, stream=stream, options=options)
+
+    def admit(self, step: Step, request: Request, messages: Sequence[AgentMessage]) -> Admission:
+        harness = self._harness
+        tools = harness.options.tools
+        self._record_model(request)
+        patch = reconcile(harness.system, harness.options.sections(tools), (tool.schema for tool in tools))
+        committed = messages if patch is None else (patch, *messages)
+        self.commit(*committed)
+        return Admission(committed, render(harness.system), harness.view.extend(harness.transcript), tools)
+
+    def _record_model(self, request: Request) -> None:
+        """The branch says which model and level answered it, and does so only when they change."""
+        harness, model = self._harness, request.model
+        if harness.recorded_model != (model.provider, model.id):
+            harness.session.append(ModelChangeEntry(model.provider, model.id))
+            harness.recorded_model = (model.provider, model.id)
+        if harness.recorded_level != request.thinking_level:
+            harness.session.append(ThinkingLevelChangeEntry(request.thinking_level))
+            harness.recorded_level = request.thinking_level
+
+    async def retry(self, step: Step, failure: Failure, attempt: int) -> Retry | None:
+        return None
+
+    # ------------------------------------------------------------------ state
+
+    def snapshot(self) -> AgentContext:
+        harness = self._harness
+        return AgentContext(render(harness.system), tuple(harness.transcript), harness.options.tools)
+
+    def commit(self, *records: AgentMessage | Fact) -> None:
+        harness = self._harness
+        for record in records:
+            if isinstance(record, Fact):
+                harness.session.append(facts.fact(record.name, harness.session.id, **record.data))
+                continue
+            harness.session.append(MessageEntry(record))
+            self.new_messages.append(record)
+            if isinstance(record, SystemMessage):
+                harness.system = fold_system(each for each in (harness.system, record) if each is not None)
+            else:
+                harness.transcript.append(record)
+
+    def update(self, update: TurnUpdate) -> None:
+        """Model and level only: what the model sees of the conversation is what the branch says."""
+        self._harness.model = update.model or self._harness.model
+        self._harness.thinking_level = update.thinking_level or self._harness.thinking_level
+
+    def add_tools(self, names: Sequence[str]) -> None:
+        """All tools of a session are active for now."""
+
+    def track_call(self, call_id: str, scope: trio.CancelScope | None) -> None:
+        if scope is None:
+            self.calls.pop(call_id, None)
+        else:
+            self.calls[call_id] = scope
+
+    async def emit(self, *events: AgentEvent) -> None:
+        await self._harness.hub.emit(*events)
