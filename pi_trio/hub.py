@@ -183,6 +183,12 @@ class Hub:
             self._outboxes.remove(outbox)
         outbox.close()
 
+    def close(self) -> None:
+        """Detach every outbox and forget the listeners."""
+        for outbox in tuple(self._outboxes):
+            self.detach(outbox)
+        self._listeners.clear()
+
     async def emit(self, *events: AgentEvent) -> None:
         """Tell everybody of `events`, with nothing in between.
 

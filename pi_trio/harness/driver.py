@@ -111,9 +111,13 @@ class HarnessDriver:
             if update is not None:
                 self.update(update)
         model, level = harness.model, harness.thinking_level
-        key = await harness.options.get_api_key(model)
+        credential = await harness.options.credential(model)
         options = attrs.evolve(
-            harness.options.request, api_key=key, thinking_level=level, session_id=harness.session.id
+            harness.options.request,
+            api_key=credential.key,
+            headers={**(harness.options.request.headers or {}), **credential.headers},
+            thinking_level=level,
+            session_id=harness.session.id,
         )
         stream = harness.options.stream_function(model)
         return Request(model=model, thinking_level=level, stream=stream, options=options)
@@ -138,7 +142,7 @@ class HarnessDriver:
             harness.recorded_level = request.thinking_level
 
     async def retry(self, step: Step, failure: Failure, attempt: int) -> Retry | None:
-        return None
+        return self._harness.options.retry.retry(failure, attempt)
 
     # ------------------------------------------------------------------ state
 

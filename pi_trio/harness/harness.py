@@ -25,7 +25,9 @@ from pi_trio.events import (
 )
 from pi_trio.harness.driver import HarnessDriver
 from pi_trio.harness.inbox import Inbox, QueueMode
+from pi_trio.harness.retry import RetryPolicy
 from pi_trio.hub import Hub
+from pi_trio.llm.auth import Credential
 from pi_trio.llm.partial import PartialView
 from pi_trio.llm.protocol import Model, StreamFunction, StreamOptions, ThinkingLevel
 from pi_trio.loop.convert import LlmView
@@ -47,13 +49,13 @@ def _no_sections(_tools: Sequence[Tool]) -> dict[str, str]:
 class HarnessOptions:
     """How a session is worked on.
 
-    `sections` makes the system prompt's sections for the active tools. `get_api_key` is asked
-    before each request. `abort_grace` is how long, in seconds, hooks and listeners may still
-    take after an abort.
+    `sections` makes the system prompt's sections for the active tools. `credential` is asked
+    before each request. `findings` are for a person to know. `abort_grace` is how long, in
+    seconds, hooks and listeners may still take after an abort.
     """
 
     stream_function: Callable[[Model], StreamFunction]
-    get_api_key: Callable[[Model], Awaitable[str | None]]
+    credential: Callable[[Model], Awaitable[Credential]]
     tools: tuple[Tool, ...] = ()
     sections: Callable[[Sequence[Tool]], dict[str, str]] = _no_sections
     hooks: Hooks = field(factory=Hooks)
@@ -61,6 +63,8 @@ class HarnessOptions:
     steering_mode: QueueMode = "all"
     tool_execution: ExecutionMode = "parallel"
     max_parallel_tool_calls: int = 10
+    retry: RetryPolicy = field(factory=RetryPolicy)
+    findings: tuple[str, ...] = ()
     abort_grace: float = 2.0
 
 
@@ -99,7 +103,8 @@ class AgentHarness:
         self._streaming: AssistantMessage | PartialView | None = None
         self._running_calls: dict[str, ToolExecutionStart] = {}
         session.on_append = lambda entry: self.hub.post(EntryAppended(entry))
-        nursery.start_soon(self.hub.pump)
+        self._pumping = trio.CancelScope()
+        nursery.start_soon(self._pump)
         self._load()
 
     # ------------------------------------------------------------------ state
@@ -169,7 +174,7 @@ class AgentHarness:
         """Move the leaf. Raises `BusyError` while a run is in progress."""
         if self.running:
             raise BusyError("A run is in progress: stop it before moving in the tree.")
-        self.session.set_leaf_id(leaf_id)
+        self.session.set_leaf(leaf_id)
         self._load()
 
     def _load(self) -> None:
@@ -204,6 +209,16 @@ class AgentHarness:
             with driver.lifetime.shelter():
                 await self.hub.emit(AgentSettled(aborted=driver.lifetime.ending))
         await self.save()
+
+    def close(self) -> None:
+        """Let go of the file, and end every subscription. Only when idle and saved."""
+        self._pumping.cancel()
+        self.hub.close()
+        self.session.close()
+
+    async def _pump(self) -> None:
+        with self._pumping:
+            await self.hub.pump()
 
     async def save(self) -> None:
         """See to it that what was written is on the disk. A failure is kept for `wait_for_idle`."""

@@ -20,7 +20,7 @@ from pi_trio.llm.protocol import (
     ToolCallEnd,
     ToolCallStart,
 )
-from pi_trio.messages import AssistantContent, AssistantMessage, TextContent, ThinkingContent, ToolCall
+from pi_trio.messages import AssistantContent, AssistantMessage, TextContent, ThinkingContent, ToolCall, Usage
 
 __all__ = ["PartialMessage", "PartialView"]
 
@@ -111,6 +111,11 @@ class PartialView:
     def message(self) -> AssistantMessage:
         """The message with all blocks so far; tool calls have arguments once they are whole."""
         return self._partial._message_at(self._count)
+
+    @property
+    def usage(self) -> Usage:
+        """What is known of the tokens while it streams."""
+        return self._partial._base.usage
 
 
 def _visible(block: AssistantContent) -> bool:

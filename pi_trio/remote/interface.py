@@ -26,11 +26,15 @@ ForkPosition: TypeAlias = Literal["before", "at"]
 
 @frozen(kw_only=True)
 class SessionInfo:
-    """What identifies a session. `path` is None in memory; its file appears with the first input."""
+    """What identifies a session. `path` is None in memory; its file appears with the first input.
+
+    `timestamp` is when it was begun, as its header has it.
+    """
 
     id: str
     path: str | None
     cwd: str
+    timestamp: str = ""
     name: str | None = None
     parent_session: str | None = None
 

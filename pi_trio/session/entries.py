@@ -15,7 +15,7 @@ from typing import Any, ClassVar, TypeAlias, get_args
 from attrs import field, frozen
 
 from pi_trio import codec
-from pi_trio.messages import EMPTY, AgentMessage, ImageContent, SystemMessage, TextContent, Usage
+from pi_trio.messages import EMPTY, AgentMessage, SystemMessage, Usage, UserContent
 
 __all__ = [
     "ActiveToolsChangeEntry",
@@ -153,7 +153,7 @@ class CustomMessageEntry(_Base):
 
     type: ClassVar[str] = "custom_message"
     custom_type: str
-    content: str | tuple[TextContent | ImageContent, ...]
+    content: str | tuple[UserContent, ...]
     display: bool = True
     details: Any = None
 

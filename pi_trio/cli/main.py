@@ -1,0 +1,68 @@
+"""The program `pi-trio`: chooses the mode and turns errors into one clear line."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from pi_trio.cli.options import add_session_arguments, make_parser, parse
+from pi_trio.errors import PiError
+
+if TYPE_CHECKING:
+    import argparse
+
+__all__ = ["main"]
+
+_DESCRIPTION = """\
+Talk to a coding agent. On a terminal this opens the full screen; with --print, or when input or
+output is not a terminal, it answers the messages on standard output and ends."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the program with these arguments (default: those of the process).
+
+    Returns the exit status. Raises `SystemExit`, with one line, for what a person can mend.
+    """
+    if sys.platform == "win32":
+        sys.exit("pi-trio needs Linux or macOS; on Windows please run it inside WSL.")
+    arguments = sys.argv[1:] if argv is None else list(argv)
+    namespace = parse(_parser(), arguments)
+    try:
+        if _wants_screen(namespace):
+            return _open_screen(arguments)
+        from pi_trio.cli.print_mode import run_print
+
+        return run_print(namespace)
+    except PiError as error:
+        sys.exit(f"pi-trio: {error}")
+    except KeyboardInterrupt:  # before signals are ours
+        return 130
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = make_parser("pi-trio", _DESCRIPTION)
+    output = parser.add_argument_group("output")
+    output.add_argument("-p", "--print", action="store_true", help="answer on standard output and end")
+    output.add_argument(
+        "--mode", choices=("text", "json"), help="print the answer, or every event as a line of JSON"
+    )
+    add_session_arguments(parser)
+    return parser
+
+
+def _wants_screen(namespace: argparse.Namespace) -> bool:
+    on_terminal = all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout))
+    return on_terminal and not namespace.print and namespace.mode is None
+
+
+def _open_screen(arguments: list[str]) -> int:
+    """Hand over to the full screen, which is another package: it is found as a program, not imported."""
+    from importlib.metadata import entry_points
+
+    for program in entry_points(group="console_scripts", name="pi-tui"):
+        return int(program.load()(arguments) or 0)
+    sys.exit(
+        "The full screen (pi-tui) is not installed here: `pip install pi-trio` brings it, "
+        "and `pi-trio --print MESSAGE` works without it."
+    )

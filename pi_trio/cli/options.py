@@ -1,0 +1,95 @@
+"""The options that every program of the project has, and how a command line is read.
+
+Nothing heavy is imported before a configuration is asked for: `--help` must be quick.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pi_trio.remote.interface import Runtime, Snapshot
+    from pi_trio.resources.config import RuntimeConfig
+
+__all__ = ["add_session_arguments", "make_parser", "open_chosen_session", "parse", "runtime_config"]
+
+
+def make_parser(prog: str, description: str) -> argparse.ArgumentParser:
+    """A parser with `--help` and `--version` that takes options by their full names only."""
+    parser = argparse.ArgumentParser(prog=prog, description=description, allow_abbrev=False)
+    parser.add_argument("-v", "--version", action=_ShowVersion, help="show the version and exit")
+    return parser
+
+
+def add_session_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what says which model to use, and which session."""
+    model = parser.add_argument_group("model")
+    model.add_argument("--model", metavar="MODEL", help="provider/id, or part of an id; `:LEVEL` may follow")
+    model.add_argument("--thinking", metavar="LEVEL", help="off, minimal, low, medium, high, xhigh or max")
+    model.add_argument("--api-key", metavar="KEY", help="key of the model's provider, for this time only")
+    model.add_argument("--demo", action="store_true", help="use the demo model: no key, no network")
+    session = parser.add_argument_group("session")
+    which = session.add_mutually_exclusive_group()
+    which.add_argument("--session", metavar="WHICH", help="open this session: a path, or part of an id")
+    which.add_argument(
+        "-c",
+        "--continue",
+        dest="resume",
+        action="store_true",
+        help="open the latest session of this directory",
+    )
+    which.add_argument("--no-session", action="store_true", help="keep the session in memory only")
+    session.add_argument("--session-dir", metavar="DIR", help="keep sessions in this one folder")
+    parser.add_argument(
+        "messages", nargs="*", metavar="MESSAGE", help="a prompt, or @FILE to add a file to it"
+    )
+
+
+def parse(parser: argparse.ArgumentParser, argv: Sequence[str]) -> argparse.Namespace:
+    """Read a command line. Options may stand among the messages; after `--` all are messages.
+
+    Exits with status 2 and a usage line if there is a mistake in it.
+    """
+    end = argv.index("--") if "--" in argv else len(argv)
+    namespace = parser.parse_intermixed_args(list(argv[:end]))
+    namespace.messages += argv[end + 1 :]
+    return namespace
+
+
+def runtime_config(namespace: argparse.Namespace) -> RuntimeConfig:
+    """What a runtime is opened with. Raises `ConfigError`."""
+    from pi_trio.resources.config import RuntimeConfig
+
+    return RuntimeConfig.load(
+        model=namespace.model,
+        thinking_level=namespace.thinking,
+        session_dir=namespace.session_dir,
+        api_key=namespace.api_key,
+        demo=namespace.demo,
+        no_session=namespace.no_session,
+    )
+
+
+async def open_chosen_session(runtime: Runtime, namespace: argparse.Namespace) -> Snapshot:
+    """The session that the options name. Raises `SessionError` if it cannot be opened."""
+    if namespace.session is not None:
+        return await runtime.open_session(namespace.session)
+    if namespace.resume:
+        return await runtime.continue_session()
+    return await runtime.new_session()
+
+
+class _ShowVersion(argparse.Action):
+    """`--version`, looking the version up only when it is asked for."""
+
+    def __init__(self, option_strings: Sequence[str], dest: str, help: str | None = None) -> None:  # noqa: A002
+        super().__init__(option_strings, dest=argparse.SUPPRESS, nargs=0, help=help)
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        from importlib.metadata import version
+
+        sys.stdout.write(f"{parser.prog} {version('pi-trio')}\n")
+        parser.exit()

@@ -1,0 +1,317 @@
+"""The runtime in this process: sessions, each with a harness, behind the `Runtime` interface."""
+
+from __future__ import annotations
+
+import datetime
+import uuid
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import trio
+from attrs import frozen
+
+from pi_trio.errors import ConfigError, UsageError
+from pi_trio.events import QueueUpdate
+from pi_trio.harness.harness import AgentHarness, HarnessOptions
+from pi_trio.harness.retry import RetryPolicy
+from pi_trio.hub import Outbox
+from pi_trio.llm.auth import Credential
+from pi_trio.llm.protocol import Model, ThinkingLevel
+from pi_trio.llm.registry import ModelChoice, Models
+from pi_trio.llm.thinking import LEVELS, clamp_level
+from pi_trio.loop.lifetime import plain_nursery
+from pi_trio.messages import ImageContent
+from pi_trio.remote.interface import Disposition, ForkPosition, Moved, SessionInfo, Snapshot
+from pi_trio.resources.config import RuntimeConfig
+from pi_trio.resources.context_files import load_context_files
+from pi_trio.resources.system_prompt import build_system_prompt
+from pi_trio.session.branching import before, prompt_text
+from pi_trio.session.repository import SessionRepository
+from pi_trio.session.session import Session
+from pi_trio.tool import Tool
+from pi_trio.tools import coding_tools
+from pi_trio.tools.environment import LocalEnvironment
+
+__all__ = ["LocalRuntime", "open_runtime"]
+
+CLOSING = 5.0
+"""Seconds that sessions may take to stop and save when the runtime ends."""
+
+
+@asynccontextmanager
+async def open_runtime(config: RuntimeConfig) -> AsyncIterator[LocalRuntime]:
+    """A runtime for a block. Leaving it, also by cancellation, stops every run, saves every
+    session, and ends what tools left running.
+    """
+    async with plain_nursery() as nursery:
+        runtime = LocalRuntime(config, nursery)
+        try:
+            yield runtime
+        finally:
+            with trio.CancelScope(shield=True, deadline=trio.current_time() + CLOSING):
+                await runtime.aclose()
+            nursery.cancel_scope.cancel()
+
+
+@frozen
+class _Hosted:
+    """A session that is open."""
+
+    harness: AgentHarness
+    environment: LocalEnvironment
+
+
+class LocalRuntime:
+    """Holds sessions and runs them in `nursery`. See `pi_trio.remote.interface.Runtime`."""
+
+    def __init__(self, config: RuntimeConfig, nursery: trio.Nursery) -> None:
+        self.config = config
+        self.registry = Models(config.agent_dir)
+        self.repository = SessionRepository(
+            config.agent_dir, config.cwd, config.session_dir if config.flat_session_dir else None
+        )
+        self._nursery = nursery
+        self._epoch = uuid.uuid4().hex
+        self._hosted: dict[str, _Hosted] = {}
+
+    async def aclose(self) -> None:
+        """Close every session."""
+        async with trio.open_nursery() as closing:
+            for session_id in list(self._hosted):
+                closing.start_soon(self.close_session, session_id)
+
+    # ------------------------------------------------------------------ sessions
+
+    async def new_session(self) -> Snapshot:
+        """See `Runtime`."""
+        return self._host(self._create())
+
+    async def continue_session(self) -> Snapshot:
+        """See `Runtime`."""
+        latest = self.repository.latest()
+        return self._host(self._create() if latest is None else self.repository.open(str(latest)))
+
+    async def open_session(self, reference: str) -> Snapshot:
+        """See `Runtime`."""
+        return self._host(self.repository.open(reference))
+
+    async def close_session(self, session_id: str) -> None:
+        """See `Runtime`."""
+        hosted = self._open(session_id)
+        await hosted.harness.abort()
+        await hosted.environment.aclose()
+        await hosted.harness.save()
+        hosted.harness.close()
+        self._hosted.pop(session_id, None)
+
+    async def snapshot(self, session_id: str) -> Snapshot:
+        """See `Runtime`."""
+        return self._snapshot(session_id)
+
+    async def subscribe(self, session_id: str, outbox: Outbox) -> Snapshot:
+        """See `Runtime`."""
+        self._open(session_id).harness.hub.attach(outbox)
+        return self._snapshot(session_id)
+
+    async def unsubscribe(self, session_id: str, outbox: Outbox) -> None:
+        """See `Runtime`."""
+        self._open(session_id).harness.hub.detach(outbox)
+
+    async def entries(self, session_id: str, ids: Sequence[str]) -> list[Mapping[str, Any]]:
+        """See `Runtime`."""
+        session = self._open(session_id).harness.session
+        return [session.raw(each) for each in ids if each in session.tree]
+
+    # ------------------------------------------------------------------ running
+
+    async def prompt(self, session_id: str, text: str, images: Sequence[ImageContent] = ()) -> Disposition:
+        """See `Runtime`."""
+        self._open(session_id).harness.prompt(text, images)
+        return "started"
+
+    async def steer(self, session_id: str, text: str, images: Sequence[ImageContent] = ()) -> Disposition:
+        """See `Runtime`."""
+        harness = self._open(session_id).harness
+        disposition: Disposition = "queued" if harness.running else "started"
+        harness.steer(text, images)
+        return disposition
+
+    async def follow_up(self, session_id: str, text: str, images: Sequence[ImageContent] = ()) -> Disposition:
+        """See `Runtime`."""
+        harness = self._open(session_id).harness
+        disposition: Disposition = "queued" if harness.running else "started"
+        harness.follow_up(text, images)
+        return disposition
+
+    async def abort(self, session_id: str) -> None:
+        """See `Runtime`."""
+        await self._open(session_id).harness.abort()
+
+    async def clear_queue(self, session_id: str) -> QueueUpdate:
+        """See `Runtime`."""
+        return self._open(session_id).harness.clear_queue()
+
+    async def wait_for_idle(self, session_id: str) -> None:
+        """See `Runtime`."""
+        await self._open(session_id).harness.wait_for_idle()
+
+    # ------------------------------------------------------------------ the tree
+
+    async def navigate(self, session_id: str, target_id: str) -> Moved:
+        """See `Runtime`."""
+        harness = self._open(session_id).harness
+        session = harness.session
+        text = prompt_text(session.entry(target_id))
+        harness.navigate(before(session.tree, target_id) if text else target_id)
+        return Moved(session_id=session_id, leaf_id=session.get_leaf_id(), text=text)
+
+    async def fork(self, session_id: str, target_id: str, position: ForkPosition) -> Moved:
+        """See `Runtime`."""
+        source = self._open(session_id).harness.session
+        fork, text = self.repository.fork(source, target_id, position)
+        if self.config.no_session:
+            fork.path = None
+        self._host(fork)
+        return Moved(session_id=fork.id, leaf_id=fork.get_leaf_id(), text=text)
+
+    # ------------------------------------------------------------------ models
+
+    async def set_model(self, session_id: str, reference: str) -> Model:
+        """See `Runtime`."""
+        harness = self._open(session_id).harness
+        choice = self.registry.get_model(reference)
+        harness.model = choice.model
+        harness.thinking_level = clamp_level(choice.model, choice.thinking_level or harness.thinking_level)
+        return choice.model
+
+    async def models(self) -> Sequence[Model]:
+        """See `Runtime`."""
+        return self.registry.available()
+
+    def _choose_model(self, session: Session) -> ModelChoice:
+        """The flag wins over what the branch used, which wins over the settings and the default."""
+        config, settings = self.config, self.config.settings
+        if config.demo:
+            return ModelChoice(self.registry.get_model("demo/demo").model)
+        if config.model is not None:
+            return self.registry.get_model(config.model)
+        remembered = session.build_context().model
+        wishes = [
+            "/".join(remembered) if remembered else None,
+            "/".join(filter(None, (settings.default_provider, settings.default_model))) or None,
+        ]
+        for wish in filter(None, wishes):
+            try:
+                choice = self.registry.get_model(wish)
+            except ConfigError:
+                continue  # the notice names the model that is used instead
+            if self.registry.key_source(choice.model.provider):
+                return choice
+        return ModelChoice(self.registry.default_model())
+
+    def _choose_level(self, session: Session, choice: ModelChoice) -> ThinkingLevel:
+        said = session.build_context()
+        remembered = next((level for level in LEVELS if said.model and level == said.thinking_level), None)
+        level = choice.thinking_level or self.config.thinking_level or remembered
+        return clamp_level(choice.model, level or self.config.settings.default_thinking_level)
+
+    async def _credential(self, model: Model) -> Credential:
+        return await self.registry.credential(model, self.config.api_key)
+
+    # ------------------------------------------------------------------ inside
+
+    def _create(self) -> Session:
+        return self.repository.in_memory() if self.config.no_session else self.repository.create()
+
+    def _open(self, session_id: str) -> _Hosted:
+        hosted = self._hosted.get(session_id)
+        if hosted is None:
+            raise UsageError(f"The session {session_id} is not open.")
+        return hosted
+
+    def _host(self, session: Session) -> Snapshot:
+        """Open `session`, unless it is open already; then the file is let go of again."""
+        if session.id in self._hosted:
+            session.close()
+            return self._snapshot(session.id)
+        choice = self._choose_model(session)
+        settings = self.config.settings
+        cwd = Path(session.cwd) if Path(session.cwd or "?").is_dir() else self.config.cwd
+        environment = LocalEnvironment(
+            cwd, shell=settings.shell_path, command_prefix=settings.shell_command_prefix or ""
+        )
+        harness = AgentHarness(
+            session,
+            self._options(environment),
+            self._nursery,
+            model=choice.model,
+            thinking_level=self._choose_level(session, choice),
+        )
+        self._hosted[session.id] = _Hosted(harness, environment)
+        return self._snapshot(session.id)
+
+    def _options(self, environment: LocalEnvironment) -> HarnessOptions:
+        settings = self.config.settings
+        context = load_context_files(self.config.agent_dir, environment.cwd)
+
+        def sections(tools: Sequence[Tool]) -> dict[str, str]:
+            return build_system_prompt(tools, context.files, environment.cwd, datetime.date.today())
+
+        retry = settings.retry
+        return HarnessOptions(
+            stream_function=self.registry.stream_function,
+            credential=self._credential,
+            tools=tuple(coding_tools(environment)),
+            sections=sections,
+            steering_mode=settings.steering_mode,
+            max_parallel_tool_calls=settings.max_parallel_tool_calls,
+            retry=RetryPolicy(
+                max_retries=retry.max_retries if retry.enabled else 0,
+                base_delay=retry.base_delay_ms / 1000,
+                max_delay=retry.max_agent_delay_ms / 1000,
+            ),
+            findings=context.findings,
+        )
+
+    def _snapshot(self, session_id: str) -> Snapshot:
+        harness = self._open(session_id).harness
+        session = harness.session
+        return Snapshot(
+            session=SessionInfo(
+                id=session.id,
+                path=str(session.path) if session.path else None,
+                cwd=session.cwd,
+                name=session.name,
+                parent_session=session.header.parent_session,
+            ),
+            epoch=self._epoch,
+            seq=harness.hub.seq,
+            heads=tuple(session.heads),
+            leaf_id=session.get_leaf_id(),
+            running=harness.running,
+            streaming=harness.streaming,
+            running_calls=harness.running_calls,
+            queue=harness.inbox.summary(),
+            model=harness.model,
+            thinking_level=harness.thinking_level,
+            notice=self._notice(harness.model),
+            findings=(
+                *self.config.findings,
+                *map(str, self.registry.findings),
+                *harness.options.findings,
+                *session.findings,
+            ),
+        )
+
+    def _notice(self, model: Model) -> str:
+        """The model, where its key comes from, and what it costs: before anything is spent."""
+        if model.provider == "demo":
+            why = "" if self.config.demo else " · no key was found for any provider"
+            return f"{model.reference}{why} · free, no network"
+        source = "key that was passed" if self.config.api_key else self.registry.key_source(model.provider)
+        price = "price unknown"
+        if model.cost is not None:
+            price = f"${model.cost.input:g} in, ${model.cost.output:g} out per million tokens"
+        return f"{model.reference} · {source or 'no key found'} · {price}"

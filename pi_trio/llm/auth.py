@@ -1,0 +1,199 @@
+"""Where an API key comes from: what was passed, auth.json, models.json, the environment.
+
+A key never stands in an error or a log; what a person sees of it is its source.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+import trio
+from attrs import field, frozen
+
+from pi_trio.errors import ConfigError
+from pi_trio.resources.jsonc import load_jsonc
+
+__all__ = ["Auth", "Credential", "ProviderKeys"]
+
+COMMAND_TIMEOUT = 10.0
+_NO_KEY = "no key needed"
+_REFERENCE = re.compile(r"\$(?:(\$|!)|\{(\w+)\}|(\w+))")
+
+
+@frozen
+class Credential:
+    """A key and where it came from, in words. `headers` are those of the provider, resolved."""
+
+    key: str = field(repr=False)
+    source: str
+    headers: Mapping[str, str] = field(factory=dict, repr=False)
+
+
+@frozen
+class ProviderKeys:
+    """Where a provider's key may be: models.json's `apiKey`, and environment variables.
+
+    A `keyless` provider needs none. `headers` are values to resolve in the same way as keys.
+    """
+
+    provider: str
+    configured: str | None = field(default=None, repr=False)
+    variables: tuple[str, ...] = ()
+    headers: Mapping[str, str] = field(factory=dict, repr=False)
+    keyless: bool = False
+
+
+@frozen
+class _Place:
+    """A value as it was found. A `literal` one is the key itself, whatever it looks like."""
+
+    value: str
+    source: str
+    literal: bool = False
+
+
+class Auth:
+    """Finds credentials. auth.json is read anew each time, so that a login counts at once.
+
+    A value in auth.json or models.json may name variables (`$NAME`, `${NAME}`; `$$` is a
+    dollar sign), or be the output of a command (`!command`).
+    """
+
+    def __init__(self, agent_dir: Path, environ: Mapping[str, str] = os.environ) -> None:
+        self.path = agent_dir / "auth.json"
+        self._environ = environ
+
+    async def resolve(self, keys: ProviderKeys, explicit: str | None = None) -> Credential:
+        """The credential to use.
+
+        Raises `ConfigError` if there is none, or if it cannot be sent or read. Cancelling
+        stops a command that is being asked.
+        """
+        headers = {name: await self._expand(value) or "" for name, value in keys.headers.items()}
+        if keys.keyless:
+            return Credential("", _NO_KEY, headers)
+        place = self._find(keys, explicit)
+        if place is None:
+            raise ConfigError(self._how_to_get_one(keys))
+        key = place.value if place.literal else await self._expand(place.value)
+        if not key or not key.strip():
+            raise ConfigError(f"The {place.source} is empty, or names a variable that is not set.")
+        return Credential(_checked(key.strip(), place.source), place.source, headers)
+
+    def source(self, keys: ProviderKeys) -> str | None:
+        """Where the key would come from, in words, without running commands; None without one.
+
+        Raises `ConfigError` if auth.json cannot be read.
+        """
+        if keys.keyless:
+            return _NO_KEY
+        place = self._find(keys, None)
+        if place is None:
+            return None
+        certain = place.literal or place.value.startswith("!")
+        return place.source if certain or _interpolated(place.value, self._environ) else None
+
+    def _find(self, keys: ProviderKeys, explicit: str | None) -> _Place | None:
+        """The first of the four places that has a value. A stored one owns the provider."""
+        if explicit:
+            return _Place(explicit, "key that was passed", literal=True)
+        stored = self._stored(keys.provider)
+        if stored is not None:
+            return _Place(stored, f"key from {self.path}")
+        if keys.configured is not None:
+            return _Place(keys.configured, f"key of {keys.provider} in models.json")
+        for name in keys.variables:
+            if value := self._environ.get(name, "").strip():
+                return _Place(value, f"key from {name}", literal=True)
+        return None
+
+    def _stored(self, provider: str) -> str | None:
+        try:
+            entries = load_jsonc(self.path)
+        except FileNotFoundError:
+            return None
+        entry = entries.get(provider) if isinstance(entries, dict) else None
+        if not isinstance(entry, dict):
+            return None
+        if entry.get("type") != "api_key":
+            raise ConfigError(
+                f"{self.path} holds a login for {provider} that is not an API key; "
+                "store an API key, or remove the entry to use another source."
+            )
+        key = entry.get("key")
+        return key if isinstance(key, str) else None
+
+    async def _expand(self, value: str) -> str | None:
+        if value.startswith("!"):
+            return await _output_of(value[1:])
+        return _interpolated(value, self._environ)
+
+    def _how_to_get_one(self, keys: ProviderKeys) -> str:
+        variable = f"set {keys.variables[0]}, " if keys.variables else ""
+        return (
+            f"There is no API key for {keys.provider}: {variable}store one in {self.path}, "
+            'or pass --api-key. A server that wants none takes "apiKey": "none" in models.json.'
+        )
+
+
+def _interpolated(value: str, environ: Mapping[str, str]) -> str | None:
+    """The value with its variables filled in; None if one of them is not set."""
+    missing = False
+
+    def fill(match: re.Match[str]) -> str:
+        nonlocal missing
+        literal, braced, bare = match.groups()
+        if literal:
+            return literal
+        found = environ.get(braced or bare, "")
+        missing = missing or not found
+        return found
+
+    filled = _REFERENCE.sub(fill, value)
+    return None if missing else filled
+
+
+async def _output_of(command: str) -> str:
+    """The first lines a shell command prints. Raises `ConfigError` if it fails or takes too long."""
+    output: bytes | None = None
+    with trio.move_on_after(COMMAND_TIMEOUT):
+        done = await trio.run_process(
+            ["/bin/sh", "-c", command],
+            stdin=subprocess.DEVNULL,
+            capture_stdout=True,
+            stderr=subprocess.DEVNULL,
+            check=False,
+            start_new_session=True,
+            deliver_cancel=_kill_group,
+        )
+        if done.returncode != 0:
+            raise ConfigError(f"The command for the API key failed with status {done.returncode}.")
+        output = done.stdout
+    if output is None:
+        raise ConfigError(f"The command for the API key took more than {COMMAND_TIMEOUT:g} seconds.")
+    return output.decode("utf-8", "replace").strip()
+
+
+async def _kill_group(process: trio.Process) -> None:
+    """Stop the command with all that it started, or its pipe would stay open."""
+    os.killpg(process.pid, signal.SIGKILL)
+
+
+def _checked(key: str, source: str) -> str:
+    """The key, if HTTP can carry it."""
+    try:
+        key.encode("latin-1")
+    except UnicodeEncodeError:
+        sendable = False
+    else:
+        sendable = key.isprintable()
+    if not sendable:
+        raise ConfigError(
+            f"The {source} holds line breaks or letters that cannot be sent; check how it was stored."
+        )
+    return key

@@ -1,0 +1,181 @@
+"""The settings, from `settings.json` in the agent directory. They are read and never written.
+
+`Settings` is the one table: a field is a setting, annotated with its type, check and
+meaning, and its key in the file is the field's name in camelCase. A key with a wrong value
+is told as a finding, and the others are used all the same. A file that is not JSON is an
+error: to go on with none of what it says would be worse than not to start.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeAlias, TypeVar, get_args, get_type_hints
+
+import attrs
+from attrs import frozen
+
+from pi_trio.codec import json_name
+from pi_trio.errors import ConfigError
+from pi_trio.llm.protocol import ThinkingLevel
+from pi_trio.resources.jsonc import JsonDocument, read_jsonc
+
+__all__ = ["QueueMode", "Retry", "Settings", "load_settings"]
+
+QueueMode: TypeAlias = Literal["all", "one-at-a-time"]
+
+T = TypeVar("T", bound=attrs.AttrsInstance)
+Check: TypeAlias = Callable[[Any], str | None]
+"""Says what a value must be, or None if it is that."""
+
+
+# ------------------------------------------------------------------ checks
+
+
+def _text(value: Any) -> str | None:
+    return None if isinstance(value, str) and value else "a text that is not empty"
+
+
+def _flag(value: Any) -> str | None:
+    return None if isinstance(value, bool) else "true or false"
+
+
+def _one_of(literal: Any) -> Check:
+    words = get_args(literal)
+    return lambda value: None if value in words else "one of " + ", ".join(words)
+
+
+def _whole(at_least: int) -> Check:
+    def check(value: Any) -> str | None:
+        fits = isinstance(value, int) and not isinstance(value, bool) and value >= at_least
+        return None if fits else f"a whole number, {at_least} or more"
+
+    return check
+
+
+# ------------------------------------------------------------------ the table
+
+
+@frozen(kw_only=True)
+class Retry:
+    """How a request that failed for a passing reason is sent again. Times are milliseconds."""
+
+    enabled: Annotated[bool, _flag, "send a failed request again"] = True
+    max_retries: Annotated[int, _whole(0), "how often at most"] = 3
+    base_delay_ms: Annotated[int, _whole(0), "the first wait; each further one is twice as long"] = 2_000
+    max_agent_delay_ms: Annotated[int, _whole(0), "the longest wait"] = 60_000
+
+
+@frozen(kw_only=True)
+class Settings:
+    """What a person chose for all sessions. Flags win over it."""
+
+    default_provider: Annotated[str | None, _text, "provider of the model of a new session"] = None
+    default_model: Annotated[str | None, _text, "model of a new session"] = None
+    default_thinking_level: Annotated[ThinkingLevel, _one_of(ThinkingLevel), "how much it thinks"] = "medium"
+    steering_mode: Annotated[
+        QueueMode, _one_of(QueueMode), "what the next request takes of waiting remarks"
+    ] = "all"
+    follow_up_mode: Annotated[QueueMode, _one_of(QueueMode), "what a turn takes of waiting prompts"] = (
+        "one-at-a-time"
+    )
+    max_parallel_tool_calls: Annotated[int, _whole(1), "how many tool calls run at once"] = 10
+    session_dir: Annotated[str | None, _text, "one folder for all sessions"] = None
+    record_stream: Annotated[bool, _flag, "keep when each piece of an answer came"] = True
+    shell_path: Annotated[str | None, _text, "the shell of the bash tool"] = None
+    shell_command_prefix: Annotated[str | None, _text, "a line before each command of the bash tool"] = None
+    theme: Annotated[str, _text, "the colours of the screen"] = "system"
+    retry: Retry = Retry()
+
+
+_PI_ONLY = """
+    $schema modelThinkingLevels thinkingBudgets enabledModels hideThinkingBlock showCacheMissNotices
+    cacheWarming externalEditor doubleEscapeAction treeFilterMode defaultProjectTrust defaultTools
+    codemode sessionShareDestination compaction branchSummary quietStartup tuiMode
+    fullscreenExitOutput fullscreenScrollbar fullscreenCopyOnSelect fullscreenWheelScrollLines
+    editorPaddingX outputPad autocompleteMaxVisible showHardwareCursor terminal images markdown
+    transport httpProxy httpIdleTimeoutMs websocketConnectTimeoutMs npmCommand selfUpdateCommand
+    packages extensions skills prompts themes enableSkillCommands collapseChangelog
+    enableInstallTelemetry enableAnalytics warnings lastChangelogVersion retry.provider
+"""
+"""Keys of pi's that have no effect here. A file shared with pi is not full of mistakes."""
+
+
+# ------------------------------------------------------------------ reading
+
+
+def load_settings(path: Path) -> tuple[Settings, tuple[str, ...]]:
+    """The settings in a file, and findings: sentences with file, line and key.
+
+    Without a file all are the defaults. Raises `ConfigError` if it is not a JSON object.
+    """
+    try:
+        document = read_jsonc(path)
+    except FileNotFoundError:
+        return Settings(), ()
+    if not isinstance(document.value, dict):
+        raise ConfigError(f"{path}: the settings must be a JSON object")
+    reader = _Reader(document)
+    settings = reader.table(Settings, document.value, ())
+    return settings, tuple(reader.findings)
+
+
+class _Reader:
+    """Turns a document into tables, and remembers what was wrong with it."""
+
+    def __init__(self, document: JsonDocument) -> None:
+        self.findings: list[str] = []
+        self._document = document
+
+    def table(self, cls: type[T], data: Mapping[str, Any], above: tuple[str, ...]) -> T:
+        """A table of `cls`: what is right in `data`, and the defaults for the rest."""
+        rows = {json_name(name): (name, hint) for name, hint in _rows(cls)}
+        values: dict[str, Any] = {}
+        for key, value in data.items():
+            keys = (*above, key)
+            if key not in rows:
+                self._unknown(keys)
+            elif value is not None:  # null means: as if it were not there
+                name, hint = rows[key]
+                values |= self._row(name, hint, value, keys)
+        return cls(**values)
+
+    def _row(self, name: str, hint: Any, value: Any, keys: tuple[str, ...]) -> dict[str, Any]:
+        """The field's value, or nothing and a finding if it is wrong."""
+        if not attrs.has(hint):
+            wanted = hint.__metadata__[0](value)
+        elif isinstance(value, dict):
+            return {name: self.table(hint, value, keys)}
+        else:
+            wanted = "an object"
+        if wanted is None:
+            return {name: value}
+        self._tell(keys, f"must be {wanted}; the default is used")
+        return {}
+
+    def _unknown(self, keys: tuple[str, ...]) -> None:
+        if ".".join(keys) in _PI_ONLY.split():
+            return
+        names = {dotted.rpartition(".")[2]: dotted for dotted in (*_dotted(Settings), *_PI_ONLY.split())}
+        close = difflib.get_close_matches(keys[-1], names, n=1)
+        self._tell(keys, "is not a setting" + (f"; did you mean {names[close[0]]}?" if close else ""))
+
+    def _tell(self, keys: tuple[str, ...], what: str) -> None:
+        place = f"{self._document.path}:{self._document.line(*keys)}"
+        self.findings.append(f"{place}: {'.'.join(keys)} {what}")
+
+
+def _rows(cls: type[Any]) -> list[tuple[str, Any]]:
+    """The fields of a table with their annotations: `Annotated[type, check, meaning]`, or a table."""
+    return list(get_type_hints(cls, include_extras=True).items())
+
+
+def _dotted(cls: type[Any], above: str = "") -> Iterator[str]:
+    """The keys of a table, nested ones with dots."""
+    for name, hint in _rows(cls):
+        key = above + json_name(name)
+        if attrs.has(hint):
+            yield from _dotted(hint, key + ".")
+        else:
+            yield key

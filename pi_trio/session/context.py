@@ -1,0 +1,341 @@
+"""From a branch to what a request needs. Pure: a function of the entries on the branch.
+
+The latest compaction stands for what is before its first kept entry; the latest `context_edit`
+of an entry replaces its content or leaves it out; labels, facts and other records add nothing.
+System messages are folded into one state, since later ones only patch earlier ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import TypeAlias
+
+from attrs import define, frozen
+
+from pi_trio import codec
+from pi_trio.messages import (
+    AgentMessage,
+    AssistantMessage,
+    BranchSummaryMessage,
+    CompactionSummaryMessage,
+    CustomMessage,
+    SystemMessage,
+    ToolSchema,
+    text_of,
+)
+from pi_trio.session import facts
+from pi_trio.session.entries import (
+    ActiveToolsChangeEntry,
+    BranchSummaryEntry,
+    CompactionEntry,
+    ContextEditEntry,
+    CustomEntry,
+    CustomMessageEntry,
+    Entry,
+    MessageEntry,
+    ModelChangeEntry,
+    ThinkingLevelChangeEntry,
+    entry_from_json,
+)
+from pi_trio.session.repair import Conversation
+from pi_trio.session.tree import EntryHead, Tree
+
+__all__ = ["ContextBuilder", "SessionContext", "fold_system", "select"]
+
+Read: TypeAlias = Callable[[str], Entry]
+
+
+@frozen
+class SessionContext:
+    """What the branch says. `messages` are fit to be sent and hold no system messages.
+
+    `model` is (provider, model id). `active_tool_names` is None where nothing chose tools.
+    `system_message` is the state that all system messages of the branch add up to.
+    """
+
+    messages: tuple[AgentMessage, ...] = ()
+    model: tuple[str, str] | None = None
+    thinking_level: str = "off"
+    active_tool_names: tuple[str, ...] | None = None
+    system_message: SystemMessage | None = None
+
+
+# ------------------------------------------------------------------ the system message
+
+
+def fold_system(messages: Iterable[SystemMessage]) -> SystemMessage | None:
+    """The one message that says what these, in order, add up to; None for none."""
+    contents: list[str] = []
+    sections: dict[str, str] = {}
+    tools: dict[str, ToolSchema] = {}
+    last: SystemMessage | None = None
+    for last in messages:
+        if text := text_of(last.content):
+            contents.append(text)
+        _patch_sections(sections, last.sections or {})
+        for removed in last.tools_removed or ():
+            tools.pop(removed.get("name", ""), None)
+        tools.update((tool.name, tool) for tool in last.tools_added or ())
+    if last is None:
+        return None
+    return SystemMessage(
+        "\n\n".join(contents), sections or None, tuple(tools.values()) or None, timestamp=last.timestamp
+    )
+
+
+def _patch_sections(sections: dict[str, str], patch: Mapping[str, str | None]) -> None:
+    for name, text in patch.items():
+        if text is None:
+            sections.pop(name, None)
+        else:
+            sections[name] = text
+
+
+# ------------------------------------------------------------------ what of a branch counts
+
+
+def select(branch: Sequence[EntryHead], read: Read) -> tuple[CompactionEntry | None, int, int]:
+    """The latest compaction of a branch, the place of its first kept entry, and its own place.
+
+    What counts is the compaction, then `branch[first:own]`, then `branch[own + 1:]`. Without a
+    compaction it is (None, 0, -1), which says the same of the whole branch.
+    """
+    own = next((place for place in range(len(branch) - 1, -1, -1) if branch[place].type == "compaction"), -1)
+    if own < 0:
+        return None, 0, -1
+    entry = read(branch[own].id)
+    if not isinstance(entry, CompactionEntry):  # a damaged one: better all than nothing
+        return None, 0, -1
+    first = next((place for place in range(own) if branch[place].id == entry.first_kept_entry_id), own)
+    return entry, first, own
+
+
+class ContextBuilder:
+    """Builds contexts of one tree. From an earlier leaf to a later one only what is new is read.
+
+    `read` gives an entry by its id; it is not asked for entries that no context needs.
+    """
+
+    def __init__(self, tree: Tree, read: Read) -> None:
+        self._tree = tree
+        self._read = read
+        self._fold: _Fold | None = None
+        self._leaf: str | None = None
+
+    def build(self, leaf: str | None) -> SessionContext:
+        """The context of a request that would hang on `leaf`."""
+        fold = self._extended(leaf)
+        if fold is None:
+            fold = _fold_branch(self._tree.branch(leaf), self._read)
+        self._fold, self._leaf = fold, leaf
+        return fold.context()
+
+    def _extended(self, leaf: str | None) -> _Fold | None:
+        """The fold at the last leaf with what came since; None where that would not be the same."""
+        if self._fold is None or self._leaf is None:
+            return None
+        new: list[EntryHead] = []
+        for head in self._tree.up(leaf):
+            if head.id == self._leaf:
+                for each in reversed(new):
+                    self._fold.add(each)
+                return self._fold
+            if head.type in ("compaction", "context_edit"):
+                return None
+            new.append(head)
+        return None
+
+
+def _fold_branch(branch: Sequence[EntryHead], read: Read) -> _Fold:
+    compaction, first, own = select(branch, read)
+    kept, later = branch[first : max(own, 0)], branch[own + 1 :]
+    chosen = [*kept, *later]
+    edits = {head.detail: head.id for head in chosen if head.type == "context_edit"}
+    fold = _Fold(read, branch[:first], edits)
+    if compaction is not None:
+        fold.compaction(compaction, _system_messages(branch[:own], read))
+    for head in kept:
+        if head.type != "compaction" and not _is_system(head):
+            fold.add(head)
+    for head in later:
+        fold.add(head)
+    return fold
+
+
+def _system_messages(heads: Iterable[EntryHead], read: Read) -> Iterator[SystemMessage]:
+    for head in heads:
+        if _is_system(head):
+            entry = read(head.id)
+            if isinstance(entry, MessageEntry) and isinstance(entry.message, SystemMessage):
+                yield entry.message
+
+
+def _is_system(head: EntryHead) -> bool:
+    return head.type == "message" and head.detail == "system"
+
+
+# ------------------------------------------------------------------ the fold
+
+
+_BODIES = frozenset(
+    {
+        "message",
+        "custom_message",
+        "branch_summary",
+        "model_change",
+        "thinking_level_change",
+        "active_tools_change",
+    }
+)
+"""The types whose bodies a context needs."""
+
+
+@define
+class _Settings:
+    """What the branch says of the next request; None where it says nothing."""
+
+    model: tuple[str, str] | None = None
+    thinking: str | None = None
+    tools: tuple[str, ...] | None = None
+
+    def note(self, entry: Entry) -> None:
+        """A later entry: what it says replaces what was said."""
+        match entry:
+            case ModelChangeEntry(provider=provider, model_id=model):
+                self.model = (provider, model)
+            case MessageEntry(message=AssistantMessage(provider=provider, model=model)):
+                if provider != "unknown":
+                    self.model = (provider, model)
+            case ThinkingLevelChangeEntry(thinking_level=level):
+                self.thinking = level
+            case ActiveToolsChangeEntry(active_tool_names=names):
+                self.tools = names
+            case _:
+                pass  # it says something to the model, not about it
+
+    def look_back(self, older: Sequence[EntryHead], read: Read) -> None:
+        """Fill what is still open from older entries, newest first."""
+        for head in reversed(older):
+            if self._lacks(head):
+                earlier = _Settings()
+                earlier.note(read(head.id))
+                self.model = self.model or earlier.model
+                self.thinking = self.thinking or earlier.thinking
+                self.tools = earlier.tools if self.tools is None else self.tools
+
+    def _lacks(self, head: EntryHead) -> bool:
+        kind = head.type
+        if kind == "model_change" or (kind == "message" and head.detail == "assistant"):
+            return self.model is None
+        if kind == "thinking_level_change":
+            return self.thinking is None
+        return kind == "active_tools_change" and self.tools is None
+
+
+class _Fold:
+    """What the entries add up to so far.
+
+    `older` are the entries before the first one that counts; they are looked at only for
+    settings that nothing later has changed. `edits` names the context edit of an entry.
+    """
+
+    def __init__(self, read: Read, older: Sequence[EntryHead], edits: Mapping[str | None, str]) -> None:
+        self._read = read
+        self._older = older
+        self._edits = edits
+        self._conversation = Conversation(self._started)
+        self._system: SystemMessage | None = None
+        self._settings = _Settings()
+
+    def add(self, head: EntryHead) -> None:
+        """The next entry of the branch."""
+        if head.type == "custom":
+            self._fact(head)
+        elif head.type in _BODIES:
+            entry = self._entry(head.id)
+            if entry is not None:
+                self._settings.note(entry)
+                self._message(entry)
+
+    def _entry(self, entry_id: str) -> Entry | None:
+        entry, edit_id = self._read(entry_id), self._edits.get(entry_id)
+        return entry if edit_id is None else _edited(entry, self._read(edit_id))
+
+    def compaction(self, entry: CompactionEntry, earlier: Iterable[SystemMessage]) -> None:
+        """The summary that comes first. Old ones do not carry the system state at their place."""
+        self._system = entry.system_message or fold_system(earlier)
+        message = CompactionSummaryMessage(entry.summary, entry.tokens_before, _milliseconds(entry.timestamp))
+        self._conversation.add(message)
+
+    def context(self) -> SessionContext:
+        """The context as of now."""
+        settings = self._settings
+        settings.look_back(self._older, self._read)
+        self._older = ()  # what is not there now never will be
+        return SessionContext(
+            self._conversation.messages(),
+            settings.model,
+            settings.thinking or "off",
+            settings.tools,
+            self._system,
+        )
+
+    def _message(self, entry: Entry) -> None:
+        match entry:
+            case MessageEntry(message=SystemMessage() as message):
+                self._system = fold_system([message] if self._system is None else [self._system, message])
+            case MessageEntry(message=message):
+                self._conversation.add(message)
+            case CustomMessageEntry():
+                self._conversation.add(_custom_message(entry))
+            case BranchSummaryEntry() if entry.summary:
+                at = _milliseconds(entry.timestamp)
+                self._conversation.add(BranchSummaryMessage(entry.summary, entry.from_id, at))
+            case _:
+                pass  # it changes settings only
+
+    def _fact(self, head: EntryHead) -> None:
+        match head.detail:
+            case facts.STEP_START:
+                self._conversation.step_begins()
+            case facts.STEP_END | facts.TURN_END:
+                self._conversation.step_ends()
+            case facts.TOOL_CALL:
+                self._conversation.call_begins(head.id)
+            case _:
+                pass  # the data of somebody else
+
+    def _started(self, fact_ids: Sequence[str]) -> set[str]:
+        entries = (self._read(each) for each in fact_ids)
+        return {
+            call for entry in entries if isinstance(entry, CustomEntry) and (call := facts.call_of(entry))
+        }
+
+
+def _custom_message(entry: CustomMessageEntry) -> CustomMessage:
+    return CustomMessage(
+        entry.custom_type, entry.content, entry.display, entry.details, _milliseconds(entry.timestamp)
+    )
+
+
+def _edited(entry: Entry, edit: Entry) -> Entry | None:
+    """The entry as the edit has it; None if it is to be left out."""
+    if not isinstance(edit, ContextEditEntry) or not isinstance(entry, (MessageEntry, CustomMessageEntry)):
+        return entry
+    if edit.replacement is None:
+        return None
+    data = codec.to_json(entry)
+    holder = data["message"] if isinstance(entry, MessageEntry) else data
+    content = edit.replacement.get("content", "")
+    if isinstance(content, str) and holder.get("role") in ("assistant", "toolResult"):
+        content = [{"type": "text", "text": content}]
+    holder["content"] = content
+    return entry_from_json(data)
+
+
+def _milliseconds(timestamp: str) -> int:
+    try:
+        return int(datetime.fromisoformat(timestamp).timestamp() * 1000)
+    except ValueError:
+        return 0

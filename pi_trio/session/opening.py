@@ -1,0 +1,66 @@
+"""Opening a session file: what is in it, and a storage that reads and continues it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from pi_trio import codec
+from pi_trio.session.entries import SESSION_VERSION, SessionHeader
+from pi_trio.session.migration import upgrade
+from pi_trio.session.scan import Scan, entry_object, head_of, read_header, scan
+from pi_trio.session.storage import (
+    JsonlStorage,
+    LegacyStorage,
+    SessionStorage,
+    Write,
+    open_existing,
+)
+
+__all__ = ["open_file"]
+
+_BUFFER = 1 << 20
+
+
+def open_file(path: Path, *, writable: bool, write: Write = os.write) -> tuple[Scan, SessionStorage] | None:
+    """What is in a session file, and the storage over it; None if the file is empty.
+
+    A file that the system does not let us write is opened for reading, with a finding. Raises
+    `SessionFormatError`, `SessionLockedError` or another `SessionError`. The file stays as it is.
+    """
+    descriptor, refusal = open_existing(path, writable=writable)
+    with ExitStack() as undo:
+        undo.callback(os.close, descriptor)
+        if os.fstat(descriptor).st_size == 0:
+            return None
+        with open(descriptor, "rb", buffering=_BUFFER, closefd=False) as file:
+            header = read_header(file, path)
+            if header.version < SESSION_VERSION:
+                return _read_older(file, header, path)
+            found = scan(file, header)
+        undo.pop_all()
+    if writable and refusal is not None:
+        found.findings.append(f"the file cannot be written: {refusal}")
+    storage = JsonlStorage(
+        path, descriptor, found.offsets, found.lengths, torn=found.torn, refusal=refusal, write=write
+    )
+    return found, storage
+
+
+def _read_older(file: BinaryIO, header: SessionHeader, path: Path) -> tuple[Scan, SessionStorage]:
+    found = Scan(header)
+    entries = upgrade(_objects(file, found.findings), header.version)
+    lines = [codec.dumps(data) for data in entries if found.tree.add(head_of(data))]
+    return found, LegacyStorage(path, lines)
+
+
+def _objects(file: BinaryIO, findings: list[str]) -> Iterator[dict[str, Any]]:
+    for number, line in enumerate(file, 2):
+        data = entry_object(line)
+        if data is not None and isinstance(data.get("type"), str):
+            yield data
+        elif line.strip():
+            findings.append(f"line {number} is damaged and was left out")

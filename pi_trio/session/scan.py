@@ -1,0 +1,188 @@
+"""Opening a session file without reading its bodies: a header, then where each entry is.
+
+A line in the key order that pi and we write costs one regular expression and is parsed when
+its body is asked for; lines in any other order, and lines that may have been cut short, go
+through the full parser here. A damaged line costs a finding with its number. The file is only
+read.
+"""
+
+from __future__ import annotations
+
+import re
+from array import array
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from attrs import define, field
+
+from pi_trio import codec
+from pi_trio.errors import SessionFormatError
+from pi_trio.session.entries import SESSION_VERSION, SessionHeader
+from pi_trio.session.tree import EntryHead, Tree
+
+__all__ = ["HEAD", "Scan", "entry_object", "head_of", "read_header", "scan"]
+
+HEADER_LIMIT = 1 << 20
+"""Bytes that the header line may have."""
+
+HEAD = re.compile(
+    rb'\{"type":"([!#-[\]-~]+)","id":"([!#-[\]-~]+)","parentId":(null|"([!#-[\]-~]+)"),"timestamp":"[!#-[\]-~]*"'
+    rb'(?:,"message":\{"role":"([!#-[\]-~]+)"|,"customType":"([!#-[\]-~]+)"|,"targetId":"([!#-[\]-~]+)")?'
+)
+"""The head of a line in the usual key order. Group 3 is the parent as JSON, the last one `detail`."""
+
+_PARENT_GROUP = 4
+_DETAIL_KEYS = {"custom": "customType", "custom_message": "customType"} | dict.fromkeys(
+    ("leaf", "label", "context_edit"), "targetId"
+)
+_HAS_DETAIL = frozenset({b"message", *(name.encode() for name in _DETAIL_KEYS)})
+
+
+@define
+class Scan:
+    """What one reading tells. The entry at a place of `tree.heads` has that place's span.
+
+    `torn` means that the last line has no line end.
+    """
+
+    header: SessionHeader
+    tree: Tree = field(factory=Tree)
+    offsets: array[int] = field(factory=lambda: array("q"))
+    lengths: array[int] = field(factory=lambda: array("q"))
+    findings: list[str] = field(factory=list)
+    torn: bool = False
+
+
+# ------------------------------------------------------------------ the header
+
+
+def read_header(file: BinaryIO, path: Path) -> SessionHeader:
+    """The header of the file at `path`, which stands at its start. Raises `SessionFormatError`."""
+    data = entry_object(file.readline(HEADER_LIMIT))
+    if data is None or data.get("type") != "session" or not isinstance(data.get("id"), str):
+        raise SessionFormatError(f"{path} is not a session: its first line is not a session's header", path)
+    cwd = data.get("cwd")
+    filled = {"timestamp": "", **data, "version": _version(data), "cwd": cwd if isinstance(cwd, str) else ""}
+    return codec.from_json(SessionHeader, filled)
+
+
+def _version(data: Mapping[str, Any]) -> int:
+    """Absent in version 1; some writers have it as text."""
+    try:
+        return int(data.get("version", 1))
+    except (TypeError, ValueError):
+        return SESSION_VERSION
+
+
+# ------------------------------------------------------------------ entries
+
+
+def entry_object(line: bytes) -> dict[str, Any] | None:
+    """The JSON object of a line, or None if the line is damaged."""
+    try:
+        data = codec.loads(line)
+    except ValueError:
+        return None
+    return data if isinstance(data, dict) else None
+
+
+def head_of(data: Any) -> EntryHead:
+    """The head of an entry's JSON object. Raises `ValueError` if it is not an entry."""
+    if (
+        not isinstance(data, dict)
+        or not isinstance(data.get("type"), str)
+        or not isinstance(data.get("id"), str)
+    ):
+        raise ValueError("not an entry: no type or no id")
+    kind, parent_id = data["type"], data.get("parentId")
+    if kind == "message":
+        message = data.get("message")
+        detail = message.get("role") if isinstance(message, dict) else None
+    else:
+        detail = data.get(_DETAIL_KEYS.get(kind, ""))
+    return EntryHead(
+        data["id"],
+        parent_id if isinstance(parent_id, str) else None,
+        kind,
+        detail if isinstance(detail, str) else None,
+    )
+
+
+def _parsed_head(line: bytes) -> EntryHead | None:
+    try:
+        return head_of(codec.loads(line))
+    except ValueError:
+        return None
+
+
+def scan(file: BinaryIO, header: SessionHeader) -> Scan:
+    """Read the entries of a file of version 3 that stands after its header."""
+    found = Scan(header)
+    offset = file.tell()
+    add, offsets, lengths = found.tree.add, found.offsets, found.lengths
+    line = b"\n"
+    for number, line, head in _heads(file):
+        if head is not None:
+            if add(head):
+                offsets.append(offset)
+                lengths.append(len(line))
+        elif line.strip():
+            found.findings.append(f"line {number} is damaged and was left out")
+        offset += len(line)
+    found.torn = not line.endswith(b"\n")
+    return found
+
+
+def _heads(lines: Iterable[bytes]) -> Iterator[tuple[int, bytes, EntryHead | None]]:
+    """Each line after the header with its number and, if it is an entry, its head.
+
+    A line cut short may look whole. But who cannot read a line does not name it as the parent
+    of the next one: only lines that are not named so are parsed to be sure.
+    """
+    quick = _QuickHead()
+    held: tuple[int, bytes, EntryHead] | None = None
+    for number, line in enumerate(lines, 2):
+        head = guess = quick(line)
+        if guess is None:
+            head = _parsed_head(line)
+        if held is not None:
+            is_named = head is not None and head.parent_id == held[2].id
+            yield held if is_named else (*held[:2], _parsed_head(held[1]))
+        if guess is None:
+            held = None
+            yield number, line, head
+        else:
+            held = number, line, guess
+    if held is not None:
+        yield *held[:2], _parsed_head(held[1])
+
+
+class _QuickHead:
+    """Heads of lines in the usual key order; None for any other line."""
+
+    def __init__(self) -> None:
+        self._names: dict[bytes, str] = {}  # types and details are few: one string each
+        self._raw_id, self._id = b"", ""
+
+    def __call__(self, line: bytes) -> EntryHead | None:
+        found = HEAD.match(line)
+        if found is None:
+            return None
+        kind, raw_id, _, raw_parent = found.group(1, 2, 3, 4)
+        group = found.lastindex or 0
+        has_detail = group > _PARENT_GROUP
+        if not has_detail and kind in _HAS_DETAIL:
+            return None
+        if raw_parent == self._raw_id:  # nearly always: share the string
+            parent: str | None = self._id
+        else:
+            parent = raw_parent.decode() if raw_parent is not None else None
+        self._raw_id, self._id = raw_id, raw_id.decode()
+        return EntryHead(self._id, parent, self._name(kind), self._name(found[group]) if has_detail else None)
+
+    def _name(self, raw: bytes) -> str:
+        name = self._names.get(raw)
+        if name is None:
+            name = self._names[raw] = raw.decode()
+        return name

@@ -1,0 +1,337 @@
+"""One session: its entries, its leaf, and the file that they are in.
+
+Everything here is synchronous and runs on the trio thread; only `sync` may take longer than
+microseconds and is meant for a worker thread. A new session has no file until its first input
+(a user message or a `custom_message`); what came before is then written with it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import attrs
+
+from pi_trio import codec
+from pi_trio.errors import StorageError, UsageError
+from pi_trio.messages import UserMessage
+from pi_trio.session.context import ContextBuilder, SessionContext
+from pi_trio.session.entries import (
+    SESSION_VERSION,
+    CustomMessageEntry,
+    Entry,
+    LabelEntry,
+    LeafEntry,
+    MessageEntry,
+    SessionHeader,
+    SessionInfoEntry,
+    entry_from_json,
+    timestamp_now,
+)
+from pi_trio.session.ids import new_entry_id, new_session_id
+from pi_trio.session.opening import open_file
+from pi_trio.session.repair import mend_surrogates
+from pi_trio.session.scan import entry_object, head_of
+from pi_trio.session.storage import JsonlStorage, MemoryStorage, SessionStorage, Write
+from pi_trio.session.tree import EntryHead, Tree
+
+__all__ = ["Session"]
+
+E = TypeVar("E", bound=Entry)
+
+_SURROGATE_ESCAPE = re.compile(rb"\\u[dD][89a-fA-F]")
+
+CACHE_BYTES = 8 << 20
+"""How much encoded text the decoded entries that are kept at hand may stand for."""
+
+
+class Session:
+    """Made by `new`, `open` or `in_memory`, not directly.
+
+    `path` is where the file is or will be, None in memory. `findings` are sentences about what
+    was odd in the file. `on_append` is called after each append with the entry's JSON object;
+    what it raises leaves `append`, and the entry stays.
+    """
+
+    def __init__(
+        self,
+        header: SessionHeader,
+        storage: SessionStorage,
+        tree: Tree,
+        *,
+        path: Path | None = None,
+        staged: MemoryStorage | None = None,
+        findings: Iterable[str] = (),
+        write: Write = os.write,
+    ) -> None:
+        self.header = header
+        self.path = path
+        self.tree = tree
+        self.findings = [*findings, *tree.findings]
+        self.on_append: Callable[[Mapping[str, Any]], None] | None = None
+        self._storage = storage
+        self._staged = staged  # the storage while the file is not made yet
+        self._write = write
+        self._leaf = tree.leaf_after_load()
+        self._cache = _EntryCache()
+        self._context = ContextBuilder(tree, self._entry_for_context)
+        self._name: str | None = None
+        self._labels: dict[str, str] | None = None
+
+    # ---- making one
+
+    @classmethod
+    def new(
+        cls,
+        cwd: str,
+        path: Path | None = None,
+        *,
+        header: SessionHeader | None = None,
+        lines: Sequence[bytes] = (),
+        write: Write = os.write,
+    ) -> Session:
+        """A session whose file is made at `path` with its first input; without a path, never.
+
+        `lines` are encoded entries that it starts with.
+        """
+        tree = Tree()
+        for line in lines:
+            tree.add(head_of(codec.loads(line)))
+        staged = MemoryStorage(lines)
+        return cls(header or new_header(cwd), staged, tree, path=path, staged=staged, write=write)
+
+    @classmethod
+    def in_memory(cls, cwd: str) -> Session:
+        """A session that is never saved."""
+        return cls.new(cwd)
+
+    @classmethod
+    def open(cls, path: Path, *, writable: bool = True, cwd: str = "", write: Write = os.write) -> Session:
+        """The session of a file. An empty file becomes a new session of `cwd`.
+
+        Raises `SessionFormatError`, `SessionLockedError` or another `SessionError`, at once also
+        for a directory or a FIFO. The file is not changed before the first append.
+        """
+        path = path.absolute()
+        opened = open_file(path, writable=writable, write=write)
+        if opened is None:
+            return cls.new(cwd, path, write=write)
+        found, storage = opened
+        return cls(found.header, storage, found.tree, path=path, findings=found.findings, write=write)
+
+    # ---- what it is
+
+    @property
+    def id(self) -> str:
+        return self.header.id
+
+    @property
+    def cwd(self) -> str:
+        """The working directory that it was made in; empty in very old files."""
+        return self.header.cwd
+
+    @property
+    def heads(self) -> list[EntryHead]:
+        """All entries in file order. Not to be changed."""
+        return self.tree.heads
+
+    @property
+    def is_saved(self) -> bool:
+        """Whether there is a file."""
+        return self._staged is None
+
+    @property
+    def name(self) -> str | None:
+        """The name last given, on whatever branch."""
+        if self._name is None:
+            last = next((head for head in reversed(self.heads) if head.type == "session_info"), None)
+            entry = self.entry(last.id) if last is not None else None
+            self._name = _clean_name(entry) if entry is not None else ""
+        return self._name or None
+
+    def label_of(self, entry_id: str) -> str | None:
+        """The entry's label, the last one in file order."""
+        if self._labels is None:
+            self._labels = {}
+            for head in self.heads:
+                if head.type == "label":
+                    self._note(self.entry(head.id))
+        return self._labels.get(entry_id) or None
+
+    # ---- reading
+
+    def get_leaf_id(self) -> str | None:
+        """The entry that the next append hangs on; None before the first."""
+        return self._leaf
+
+    def raw(self, entry_id: str) -> Mapping[str, Any]:
+        """The entry's JSON object, with everything that is in the file. Raises `UsageError`.
+
+        A body that is damaged on disk is an object of the head's fields alone.
+        """
+        position = self._position(entry_id)
+        return self._object(position, self._storage.line(position))
+
+    def line(self, entry_id: str) -> bytes:
+        """The entry's line as it is in the file, without the line end. Raises `UsageError`."""
+        return self._storage.line(self._position(entry_id))
+
+    def entry(self, entry_id: str) -> Entry:
+        """The entry as a value. Raises `UsageError` for an unknown id."""
+        entry = self._cache.get(entry_id)
+        if entry is None:
+            position = self._position(entry_id)
+            line = self._storage.line(position)
+            entry = entry_from_json(self._object(position, line))
+            self._cache.put(entry, len(line))
+        return entry
+
+    def get_branch(self, from_id: str | None = None) -> list[Entry]:
+        """The entries from the root to `from_id`, or to the leaf."""
+        return [self.entry(each) for each in self.tree.path(from_id or self._leaf)]
+
+    def build_context(self) -> SessionContext:
+        """What a request that hangs on the leaf is made of. Costs what is new since the last call."""
+        return self._context.build(self._leaf)
+
+    # ---- writing
+
+    def append(self, entry: E) -> E:
+        """Add `entry` at the leaf and move the leaf to it. Gives it with id, parent and time.
+
+        Raises `StorageError` if it could not be written, and then nothing has changed.
+        """
+        return self.append_at(self._leaf, entry)
+
+    def append_at(self, parent_id: str | None, entry: E) -> E:
+        """Add `entry` at another place and move the leaf to it: the move that a summary is."""
+        if isinstance(entry, LeafEntry):
+            raise UsageError("a leaf entry is made by set_leaf")
+        return self._add(entry, self._anchor(parent_id))
+
+    def set_leaf(self, target: str | None) -> LeafEntry | None:
+        """Move the leaf, also durably. None, and no entry, if it is there already.
+
+        Raises `UsageError` for an unknown target, `StorageError` if it could not be written.
+        """
+        anchor = self._anchor(target)
+        return None if anchor == self._leaf else self._add(LeafEntry(anchor), anchor)
+
+    def sync(self) -> None:
+        """Wait until everything is on the disk. For a worker thread. Raises `StorageError`."""
+        self._storage.sync()
+
+    def close(self) -> None:
+        """Let go of the file, and of the right to write it."""
+        self._storage.close()
+
+    # ---- inside
+
+    def _position(self, entry_id: str) -> int:
+        try:
+            return self.tree.position(entry_id)
+        except KeyError:
+            raise UsageError(f"there is no entry {entry_id}") from None
+
+    def _anchor(self, entry_id: str | None) -> str | None:
+        if entry_id is None:
+            return None
+        self._position(entry_id)
+        return self.tree.anchor(entry_id)
+
+    def _object(self, position: int, line: bytes) -> dict[str, Any]:
+        data = entry_object(line)
+        if data is not None:
+            return data
+        head = self.heads[position]
+        finding = f"the body of entry {head.id} is damaged and was left out"
+        if finding not in self.findings:
+            self.findings.append(finding)
+        return {"type": head.type, "id": head.id, "parentId": head.parent_id}
+
+    def _entry_for_context(self, entry_id: str) -> Entry:
+        """Does not fill the cache: a context is large, and keeps what it needs itself."""
+        position = self._position(entry_id)
+        line = self._storage.line(position)
+        if _SURROGATE_ESCAPE.search(line):
+            return entry_from_json(mend_surrogates(self._object(position, line)))
+        return self._cache.get(entry_id) or entry_from_json(self._object(position, line))
+
+    def _add(self, entry: E, parent_id: str | None) -> E:
+        added = attrs.evolve(
+            entry, id=new_entry_id(self.tree), parent_id=parent_id, timestamp=timestamp_now()
+        )
+        data = codec.to_json(added)
+        line = _encode(data)
+        self._save(added, line)
+        self.tree.add(head_of(data))
+        self._leaf = parent_id if isinstance(added, LeafEntry) else added.id
+        self._cache.put(added, len(line))
+        self._note(added)
+        if self.on_append is not None:
+            self.on_append(data)
+        return added
+
+    def _save(self, entry: Entry, line: bytes) -> None:
+        """Write the line; the first input makes the file, with all that came before."""
+        if self._staged is None or self.path is None or not _is_input(entry):
+            self._storage.append(line)
+            return
+        header = _encode(codec.to_json(self.header))
+        self._storage = JsonlStorage.create(self.path, header, [*self._staged.lines, line], write=self._write)
+        self._staged = None
+
+    def _note(self, entry: Entry) -> None:
+        if isinstance(entry, SessionInfoEntry):
+            self._name = _clean_name(entry)
+        elif isinstance(entry, LabelEntry) and self._labels is not None:
+            self._labels[entry.target_id] = entry.label or ""
+
+
+class _EntryCache:
+    """Decoded entries, the ones used last, bounded by the size of their lines."""
+
+    def __init__(self) -> None:
+        self._entries: OrderedDict[str, tuple[Entry, int]] = OrderedDict()
+        self._size = 0
+
+    def get(self, entry_id: str) -> Entry | None:
+        found = self._entries.get(entry_id)
+        if found is None:
+            return None
+        self._entries.move_to_end(entry_id)
+        return found[0]
+
+    def put(self, entry: Entry, size: int) -> None:
+        self._entries[entry.id] = (entry, size)
+        self._size += size
+        while self._size > CACHE_BYTES:
+            _, (_, dropped) = self._entries.popitem(last=False)
+            self._size -= dropped
+
+
+def new_header(cwd: str, parent_session: str | None = None) -> SessionHeader:
+    """The header of a session that begins now."""
+    return SessionHeader(SESSION_VERSION, new_session_id(), timestamp_now(), cwd, parent_session)
+
+
+def _is_input(entry: Entry) -> bool:
+    return isinstance(entry, CustomMessageEntry) or (
+        isinstance(entry, MessageEntry) and isinstance(entry.message, UserMessage)
+    )
+
+
+def _clean_name(entry: Entry) -> str:
+    name = entry.name if isinstance(entry, SessionInfoEntry) else None
+    return " ".join((name or "").splitlines()).strip()
+
+
+def _encode(data: Mapping[str, Any]) -> bytes:
+    try:
+        return codec.dumps(data)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise StorageError(f"a {data['type']} entry cannot be written as JSON: {error}") from error

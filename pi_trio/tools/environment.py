@@ -1,0 +1,220 @@
+"""Where tools act. No tool touches files or processes but through a `ToolEnvironment`.
+
+`LocalEnvironment` is this machine; another one may be a container or a machine elsewhere.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import secrets
+import shutil
+from collections.abc import AsyncIterator, Callable, Collection, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from itertools import count
+from pathlib import Path
+from typing import Protocol, TypeVar
+from weakref import WeakValueDictionary
+
+import trio
+
+from pi_trio.tools import files, paths
+from pi_trio.tools.failure import ToolError, check_text, explain
+from pi_trio.tools.output import Output, Scratch
+from pi_trio.tools.processes import KILL_DEADLINE, TOKEN_VARIABLE, Outcome, kill_carriers, run_command
+
+__all__ = ["LocalEnvironment", "ReadableFile", "ToolEnvironment"]
+
+T = TypeVar("T")
+
+
+class ReadableFile(Protocol):
+    """An open file."""
+
+    async def read(self, size: int, /) -> bytes:
+        """The next bytes, at most `size`; none at the end. Raises `ToolError`."""
+
+
+class ToolEnvironment(Protocol):
+    """Files and processes, as tools need them. Whatever is refused is a `ToolError`.
+
+    `find` and `place` turn a path as the model wrote it (relative to `cwd`, or with `~`)
+    into one that the other methods take.
+    """
+
+    @property
+    def cwd(self) -> Path: ...
+
+    async def find(self, path: str) -> Path:
+        """The file that is meant, also if its name only looks like `path`; it may not exist."""
+
+    async def place(self, path: str) -> Path:
+        """Where a file of this name is, or will be made."""
+
+    def open(self, path: Path) -> AbstractAsyncContextManager[ReadableFile]:
+        """A plain file, for reading. Pipes, devices and folders are refused."""
+
+    def changing(self, path: Path) -> AbstractAsyncContextManager[None]:
+        """Alone among the changes of this file, however its path is spelt."""
+
+    async def check_unchanged(self, path: Path) -> None:
+        """Refuse if the file was opened here and then changed by somebody else."""
+
+    async def write(self, path: Path, data: bytes) -> None:
+        """Make `data` the whole content of the file, at once. Once begun it is not cancelled."""
+
+    def new_output(self) -> Output:
+        """What a command may print into."""
+
+    async def run(self, command: str, output: Output, timeout: float | None = None) -> Outcome:
+        """Run a shell command; `timeout` is in seconds. Cancelled, it leaves nothing running."""
+
+    async def aclose(self) -> None:
+        """Stop what commands left running in the background."""
+
+
+_SECRETS = re.compile(r"(_API_KEY|_AUTH_TOKEN|_OAUTH_TOKEN|_BEARER_TOKEN\w*)$|^PI_TRIO_(TOKEN|COOKIE)$")
+"""The names of variables that commands do not see: the keys of model providers, and our own."""
+
+_MARKS = {"AI_AGENT": "pi-trio", "PI_CODING_AGENT": "true"}
+"""Tells programs that an agent runs them."""
+
+
+class LocalEnvironment:
+    """The machine this runs on, with `cwd` as working directory.
+
+    `shell` is run with `-c`; by default bash, else sh. `command_prefix` is put before each
+    command, on a line of its own. Commands do not see variables that look like the keys of
+    model providers (names that end in `_API_KEY`, `_AUTH_TOKEN`, `_OAUTH_TOKEN` or
+    `_BEARER_TOKEN…`), except those named in `pass_variables`.
+    """
+
+    def __init__(
+        self,
+        cwd: Path,
+        *,
+        shell: str | None = None,
+        command_prefix: str = "",
+        pass_variables: Collection[str] = (),
+        environ: Mapping[str, str] = os.environ,
+    ) -> None:
+        self.cwd = cwd
+        self._shell = shell or _default_shell()
+        self._command_prefix = command_prefix
+        self._environ = environ
+        self._pass_variables = frozenset(pass_variables)
+        self._scratch = Scratch()
+        self._token = secrets.token_hex(16)
+        self._numbers = count(1)
+        self._locks: WeakValueDictionary[str, trio.Lock] = WeakValueDictionary()
+        self._seen: dict[str, files.Stamp] = {}
+
+    # ---- files
+
+    async def find(self, path: str) -> Path:
+        """See `ToolEnvironment`."""
+        return await _in_thread(path, lambda: paths.existing_path(path, self.cwd))
+
+    async def place(self, path: str) -> Path:
+        """See `ToolEnvironment`."""
+        return await _in_thread(path, lambda: paths.new_path(path, self.cwd))
+
+    @asynccontextmanager
+    async def open(self, path: Path) -> AsyncIterator[ReadableFile]:
+        """See `ToolEnvironment`."""
+        file = await _in_thread(path, lambda: self._open(path))
+        try:
+            yield file
+        finally:
+            file.close()
+
+    @asynccontextmanager
+    async def changing(self, path: Path) -> AsyncIterator[None]:
+        """See `ToolEnvironment`."""
+        key = await _in_thread(path, lambda: os.path.realpath(path))
+        lock = self._locks.setdefault(key, trio.Lock())
+        async with lock:
+            yield
+
+    async def check_unchanged(self, path: Path) -> None:
+        """See `ToolEnvironment`."""
+        if await _in_thread(path, lambda: self._differs(path)):
+            raise ToolError(f"{path} was changed by somebody else after it was read. Read it again first.")
+
+    async def write(self, path: Path, data: bytes) -> None:
+        """See `ToolEnvironment`."""
+        await _in_thread(path, lambda: self._write(path, data))
+
+    def _open(self, path: Path) -> _LocalFile:
+        descriptor = files.open_plain(path)
+        self._seen[os.path.realpath(path)] = files.stamp_of(os.fstat(descriptor))
+        return _LocalFile(path, descriptor)
+
+    def _write(self, path: Path, data: bytes) -> None:
+        self._seen[os.path.realpath(path)] = files.replace(path, data)
+
+    def _differs(self, path: Path) -> bool:
+        seen = self._seen.get(os.path.realpath(path))
+        return seen is not None and path.exists() and files.stamp_of(path.stat()) != seen
+
+    # ---- processes
+
+    def new_output(self) -> Output:
+        """See `ToolEnvironment`."""
+        return Output(self._scratch)
+
+    async def run(self, command: str, output: Output, timeout: float | None = None) -> Outcome:
+        """See `ToolEnvironment`."""
+        check_text(command, "command")
+        token = f"{self._token}.{next(self._numbers)}."
+        script = f"{self._command_prefix}\n{command}" if self._command_prefix else command
+        return await run_command(
+            [self._shell, "-c", script],
+            cwd=self.cwd,
+            environ=self._child_environ(token),
+            token=token,
+            output=output,
+            timeout=timeout,
+        )
+
+    async def aclose(self) -> None:
+        """See `ToolEnvironment`. Cannot be cancelled, and takes 2 s at most."""
+        with trio.CancelScope(shield=True, deadline=trio.current_time() + KILL_DEADLINE):
+            await kill_carriers(f"{self._token}.")
+
+    def _child_environ(self, token: str) -> dict[str, str]:
+        """Ours without keys. Tokens add up, so that an agent inside an agent is stopped with it."""
+        passed = {
+            name: value
+            for name, value in self._environ.items()
+            if name in self._pass_variables or not _SECRETS.search(name)
+        }
+        tokens = f"{self._environ.get(TOKEN_VARIABLE, '')} {token}".strip()
+        return {**passed, **_MARKS, TOKEN_VARIABLE: tokens}
+
+
+class _LocalFile:
+    """A plain file, read in threads."""
+
+    def __init__(self, path: Path, descriptor: int) -> None:
+        self._path = path
+        self._file = io.FileIO(descriptor)
+
+    async def read(self, size: int, /) -> bytes:
+        return await _in_thread(self._path, lambda: self._file.read(size) or b"")
+
+    def close(self) -> None:
+        self._file.close()
+
+
+def _default_shell() -> str:
+    return "/bin/bash" if Path("/bin/bash").exists() else shutil.which("bash") or "/bin/sh"
+
+
+async def _in_thread(subject: Path | str, work: Callable[[], T]) -> T:
+    """`work` done in a thread, its `OSError` as a sentence about `subject`."""
+    try:
+        return await trio.to_thread.run_sync(work)
+    except OSError as error:
+        raise explain(error, str(subject)) from error

@@ -1,0 +1,148 @@
+"""What people and models said, in the stream."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from rich.style import Style
+from textual.strip import Strip
+
+from pi_trio.messages import (
+    AssistantMessage,
+    BashExecutionMessage,
+    ImageContent,
+    TextContent,
+    ThinkingContent,
+    UserMessage,
+    text_of,
+)
+from pi_tui.items.markdown import Growing, markdown
+from pi_tui.items.paint import BOLD, ITALIC, Look, Span, indented, line, painted, wrapped
+from pi_tui.items.tools import call_strips
+from pi_tui.shown import Call, LiveBlock
+
+__all__ = ["LiveAnswer", "answer", "bash_execution", "labelled", "user"]
+
+THINKING_LINES = 3
+
+
+def user(message: UserMessage, look: Look) -> list[Strip]:
+    """A prompt, behind a bar on its own ground."""
+    theme = look.theme
+    ground = theme["userMessageBg"]
+    lines = wrapped(text_of(message.content), look.width - 3, theme["userMessageText"], ground)
+    pictures = sum(isinstance(block, ImageContent) for block in message.content)
+    if pictures:
+        lines.append(line(look.width - 3, [(f"[{pictures} image]", theme["muted"])], ground=ground))
+    mark: Span = ("▌", theme["accent"] + ground)
+    return [_padded(strip, mark, look.width, ground) for strip in lines]
+
+
+def answer(message: AssistantMessage, calls: Mapping[str, Call], look: Look) -> list[Strip]:
+    """An answer: its thinking, its text, its calls, and how it ended if that was not well."""
+    parts: list[list[Strip]] = []
+    for block in message.content:
+        if isinstance(block, ThinkingContent) and block.thinking.strip():
+            parts.append(thinking(block.thinking, look))
+        elif isinstance(block, TextContent) and block.text.strip():
+            parts.append(markdown(block.text, look, look.theme["text"]))
+    lines = [
+        strip
+        for call in message.tool_calls
+        if call.id in calls
+        for strip in call_strips(calls[call.id], look)
+    ]
+    parts += [lines, _ending(message, look)]
+    return _joined(parts, look)
+
+
+def thinking(text: str, look: Look) -> list[Strip]:
+    """Reasoning: its first lines, all of it when unfolded."""
+    strips = wrapped(text.strip(), look.width - 2, look.theme["thinkingText"] + ITALIC)
+    mark: Span = ("┊ ", look.theme["borderMuted"])
+    if look.expanded or len(strips) <= THINKING_LINES + 1:
+        return indented(strips, mark, mark)
+    more = line(look.width - 2, [(f"… {len(strips) - THINKING_LINES} more lines", look.theme["dim"])])
+    return indented([*strips[:THINKING_LINES], more], mark, mark)
+
+
+class LiveAnswer:
+    """The streaming answer. Keeps what is already drawn of it, for one look."""
+
+    def __init__(self, look: Look) -> None:
+        self.look = look
+        self._growing: dict[int, Growing] = {}
+
+    def strips(self, blocks: Mapping[int, LiveBlock]) -> list[Strip]:
+        """The answer so far."""
+        parts: list[list[Strip]] = []
+        for index in sorted(blocks):
+            block = blocks[index]
+            if not block.text.strip():
+                continue
+            if block.kind == "thinking":
+                parts.append(self._thinking(block.text))
+            else:
+                parts.append(self._growing_at(index).strips(block.text))
+        return _joined(parts, self.look)
+
+    def _growing_at(self, index: int) -> Growing:
+        if index not in self._growing:
+            self._growing[index] = Growing(self.look, self.look.theme["text"])
+        return self._growing[index]
+
+    def _thinking(self, text: str) -> list[Strip]:
+        """While it goes on the end of it is worth seeing, and only that is drawn."""
+        mark: Span = ("┊ ", self.look.theme["borderMuted"])
+        recent = text.strip()[-self.look.width * (THINKING_LINES + 1) :]
+        strips = wrapped(recent, self.look.width - 2, self.look.theme["thinkingText"] + ITALIC)
+        return indented(strips[-THINKING_LINES:], mark, mark)
+
+
+def bash_execution(message: BashExecutionMessage, look: Look) -> list[Strip]:
+    """A command that the user ran."""
+    theme = look.theme
+    head = line(look.width, [("! ", theme["bashMode"] + BOLD), (message.command, theme["text"])])
+    mark: Span = ("│ ", theme["borderMuted"])
+    return [
+        head,
+        *indented(wrapped(message.output.rstrip(), look.width - 2, theme["toolOutput"]), mark, mark),
+    ]
+
+
+def labelled(label: str, text: str, look: Look) -> list[Strip]:
+    """A summary or an application's message: a label, and its text when there is room for it."""
+    theme = look.theme
+    ground = theme["customMessageBg"]
+    head = line(look.width, [(f" {label} ", theme["customMessageLabel"] + BOLD)], ground=ground)
+    if not text.strip():
+        return [head]
+    body = markdown(text, look.narrower(2), theme["customMessageText"])
+    shown = body if look.expanded else body[:THINKING_LINES]
+    return [head, *(_padded(strip, (" ", Style()), look.width, ground) for strip in shown)]
+
+
+def _ending(message: AssistantMessage, look: Look) -> list[Strip]:
+    theme = look.theme
+    if message.stop_reason == "error":
+        return wrapped(f"✗ {message.error_message or 'the request failed'}", look.width, theme["error"])
+    if message.stop_reason == "aborted":
+        return [line(look.width, [("■ stopped here", theme["warning"])])]
+    if message.stop_reason == "length":
+        return [line(look.width, [("■ cut: the answer reached the output limit", theme["warning"])])]
+    return []
+
+
+def _joined(parts: Sequence[list[Strip]], look: Look) -> list[Strip]:
+    """Parts with a blank line between them."""
+    out: list[Strip] = []
+    for part in parts:
+        if out and part:
+            out.append(painted([], look.width))
+        out += part
+    return out
+
+
+def _padded(strip: Strip, mark: Span, width: int, ground: Style) -> Strip:
+    first = indented([strip], (mark[0] + " ", mark[1]), (mark[0] + " ", mark[1]))[0]
+    return painted(first, width, ground)

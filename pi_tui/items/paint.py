@@ -1,0 +1,136 @@
+"""From text to strips: the one way that letters reach the screen.
+
+Every function here sanitises what it is given, so renderers pass on what models, tools and
+files wrote as it is. Nothing is parsed as markup.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from io import StringIO
+from typing import TypeAlias
+
+from attrs import frozen
+from rich.cells import cell_len, set_cell_size
+from rich.console import Console, RenderableType
+from rich.segment import Segment
+from rich.style import Style
+from rich.text import Text
+from rich.theme import Theme as RichTheme
+from textual.strip import Strip
+
+from pi_trio.text import sanitise
+from pi_tui.theme import Theme
+
+__all__ = [
+    "BOLD",
+    "DIM",
+    "ITALIC",
+    "Look",
+    "Span",
+    "fit",
+    "indented",
+    "line",
+    "one_line",
+    "painted",
+    "render",
+    "wrapped",
+]
+
+Span: TypeAlias = tuple[str, Style]
+"""Text and how it looks."""
+
+BOLD = Style(bold=True)
+DIM = Style(dim=True)
+ITALIC = Style(italic=True)
+
+_CONSOLE = Console(
+    file=StringIO(), force_terminal=True, color_system="truecolor", legacy_windows=False, _environ={}
+)
+
+
+@frozen
+class Look:
+    """How everything is drawn: the width in cells, the theme, and what the user unfolded.
+
+    `now` is the store's clock in seconds and `tick` counts spinner frames; only what runs
+    depends on them.
+    """
+
+    width: int
+    theme: Theme
+    expanded: bool = False
+    now: float = 0.0
+    tick: int = 0
+
+    def narrower(self, cells: int) -> Look:
+        """The same, `cells` narrower."""
+        return Look(max(self.width - cells, 1), self.theme, self.expanded, self.now, self.tick)
+
+
+def one_line(text: str) -> str:
+    """Untrusted text on one line: its first line with something on it."""
+    first = next((part for part in text.splitlines() if part.strip()), "")
+    return sanitise(first, keep_newlines=False).strip()
+
+
+def fit(text: str, width: int) -> str:
+    """`text` cut to `width` cells, with an ellipsis where something is missing."""
+    if cell_len(text) <= width:
+        return text
+    return set_cell_size(text, max(width - 1, 0)).rstrip() + "…" if width > 0 else ""
+
+
+def line(width: int, left: Sequence[Span], right: Sequence[Span] = (), ground: Style | None = None) -> Strip:
+    """One line of exactly `width` cells. `left` is cut where it would run into `right`."""
+    right_cells = sum(cell_len(_safe(text)) for text, _ in right)
+    room = width - right_cells - (1 if right else 0)
+    if room < 8 and right:
+        return line(width, left, (), ground)
+    segments: list[Segment] = []
+    for text, style in left:
+        cut = fit(_safe(text), room)
+        segments.append(Segment(cut, style))
+        room -= cell_len(cut)
+        if room <= 0:
+            break
+    if right:
+        segments.append(Segment(" " * (room + 1)))
+        segments += [Segment(_safe(text), style) for text, style in right]
+    return painted(segments, width, ground)
+
+
+def wrapped(text: str, width: int, style: Style, ground: Style | None = None) -> list[Strip]:
+    """Running text, wrapped at words; its own line ends stay."""
+    if width < 1:
+        return []
+    content = Text(sanitise(text), style, end="")
+    lines = content.wrap(_CONSOLE, width, tab_size=4)
+    return [painted(list(part.render(_CONSOLE)), width, ground) for part in lines]
+
+
+def render(renderable: RenderableType, width: int, theme: RichTheme) -> list[Strip]:
+    """What Rich makes of something; its letters are sanitised once more, after it resolved entities."""
+    options = _CONSOLE.options.update(width=max(width, 1), height=None, highlight=False)
+    with _CONSOLE.use_theme(theme):
+        lines = _CONSOLE.render_lines(renderable, options, pad=False)
+    return [painted([Segment(_safe(text), style) for text, style, _ in parts], width) for parts in lines]
+
+
+def painted(segments: Iterable[Segment], width: int, ground: Style | None = None) -> Strip:
+    """A strip of exactly `width` cells on `ground`."""
+    strip = Strip(segments).adjust_cell_length(width)
+    return strip.apply_style(ground) if ground is not None else strip
+
+
+def indented(strips: Iterable[Strip], first: Span, rest: Span) -> list[Strip]:
+    """The strips behind a mark; `first` and `rest` are equally wide."""
+    out: list[Strip] = []
+    for strip in strips:
+        text, style = rest if out else first
+        out.append(Strip([Segment(text, style), *strip], cell_len(text) + strip.cell_length))
+    return out
+
+
+def _safe(text: str) -> str:
+    return text if text.isprintable() else sanitise(text, keep_newlines=False)

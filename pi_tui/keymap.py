@@ -1,0 +1,145 @@
+"""Every key of the program, in one table, and the user's own choices over it.
+
+Ids are pi's where pi has the action, so that its `keybindings.json` means the same here.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+from attrs import frozen
+
+from pi_trio.errors import ConfigError
+
+__all__ = ["KEYS", "Area", "Key", "key_label", "keys_of", "load_keymap"]
+
+Area: TypeAlias = Literal["everywhere", "prompt", "tree", "tools"]
+
+UNBOUND = "unbound"
+"""The name of no key: what an action is bound to that the user switched off."""
+
+
+@frozen
+class Key:
+    """An action and the keys that run it, comma-separated, in Textual's names."""
+
+    id: str
+    keys: str
+    action: str
+    help: str
+    area: Area
+    priority: bool = False
+
+
+KEYS = (
+    Key("app.interrupt", "escape", "interrupt", "close, leave the pane, stop the turn", "everywhere", True),
+    Key("app.clear", "ctrl+c", "clear", "clear the prompt, stop the turn, quit", "everywhere", True),
+    Key("app.exit", "ctrl+d", "exit", "quit (on an empty prompt)", "everywhere"),
+    Key("app.suspend", "ctrl+z", "suspend_process", "to the shell; fg comes back", "everywhere", True),
+    Key("app.session.tree", "ctrl+t", "tree", "session tree; again: the whole screen", "everywhere", True),
+    Key("app.tools.pane", "f3", "tools", "tool pane", "everywhere", True),
+    Key("app.tools.expand", "ctrl+o", "expand", "tool details in the stream", "everywhere", True),
+    Key("app.session.new", "ctrl+n", "new_session", "new session", "everywhere", True),
+    Key("app.pane.next", "tab", "next_pane", "next pane", "everywhere"),
+    Key("tui.altScreen.pageUp", "pageup", "page(-1)", "back one page", "everywhere"),
+    Key("tui.altScreen.pageDown", "pagedown", "page(1)", "on one page", "everywhere"),
+    Key("tui.altScreen.top", "ctrl+home", "top", "to the beginning", "everywhere"),
+    Key("tui.altScreen.bottom", "ctrl+end", "bottom", "to the end, and follow", "everywhere"),
+    Key("app.help", "f1,question_mark", "help", "this help (? on an empty prompt)", "everywhere"),
+    Key("tui.input.submit", "enter", "send", "send; while running: steer", "prompt"),
+    Key("app.message.followUp", "alt+enter", "follow_up", "while running: queue; idle: new line", "prompt"),
+    Key("tui.input.tab", "tab", "tab", "while running: queue the text; empty: next pane", "prompt"),
+    Key("tui.input.newLine", "ctrl+j,shift+enter,shift+\\r", "newline", "new line", "prompt"),
+    Key("tui.editor.cursorUp", "up", "up", "cursor up; on an empty prompt: earlier prompts", "prompt"),
+    Key("tui.editor.cursorDown", "down", "down", "cursor down; later prompts", "prompt"),
+    Key("tui.select.up", "up,k", "move(-1)", "row up", "tree"),
+    Key("tui.select.down", "down,j", "move(1)", "row down", "tree"),
+    Key("tui.select.pageUp", "pageup", "move_page(-1)", "page up", "tree"),
+    Key("tui.select.pageDown", "pagedown", "move_page(1)", "page down", "tree"),
+    Key("app.tree.first", "home,g", "move_to(0)", "first row", "tree"),
+    Key("app.tree.last", "end,G", "move_to(-1)", "last row", "tree"),
+    Key("tui.select.confirm", "enter", "go", "go there; a running turn is stopped first", "tree"),
+    Key("app.tree.branch", "b", "branch", "edit this prompt as a new branch", "tree"),
+    Key("app.tree.fork", "f", "fork", "fork into a new session", "tree"),
+    Key("app.tree.back", "minus", "back", "back to where you were", "tree"),
+    Key("app.tree.entries", "o", "entries", "show turns, or every message", "tree"),
+    Key("app.tools.previous", "left_square_bracket,left,up,k", "move(-1)", "previous call", "tools"),
+    Key("app.tools.next", "right_square_bracket,right,down,j", "move(1)", "next call", "tools"),
+    Key("app.tools.pageUp", "pageup", "move_page(-1)", "output: page up", "tools"),
+    Key("app.tools.pageDown", "pagedown", "move_page(1)", "output: page down", "tools"),
+)
+
+_PUNCTUATION = {
+    "-": "minus",
+    "?": "question_mark",
+    "[": "left_square_bracket",
+    "]": "right_square_bracket",
+    "/": "slash",
+    ".": "full_stop",
+    ",": "comma",
+    ";": "semicolon",
+    "=": "equals_sign",
+    "\\": "backslash",
+    "`": "grave_accent",
+    "'": "apostrophe",
+}
+_LABELS = {name: sign for sign, name in _PUNCTUATION.items()} | {
+    "escape": "esc",
+    "pageup": "PgUp",
+    "pagedown": "PgDn",
+    "up": "↑",
+    "down": "↓",
+    "left": "←",
+    "right": "→",
+    "G": "shift+g",
+}
+
+
+def keys_of(area: Area) -> tuple[Key, ...]:
+    """The rows of the table for one place."""
+    return tuple(key for key in KEYS if key.area == area)
+
+
+def key_label(keys: str) -> str:
+    """The first of some keys as a person reads it."""
+    *modifiers, name = keys.split(",")[0].split("+")
+    return "+".join([*modifiers, _LABELS.get(name, name)])
+
+
+def load_keymap(path: Path) -> dict[str, str]:
+    """The user's keys by action id, in Textual's names. No file: none.
+
+    Ids that belong to other parts of pi are passed over. Raises `ConfigError`.
+    """
+    try:
+        data = json.loads(path.read_text("utf-8"))
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"{path}: cannot be read as key bindings: {error}") from None
+    if not isinstance(data, dict):
+        raise ConfigError(f"{path}: key bindings are a JSON object")
+    return _overrides(data, path)
+
+
+def _overrides(data: Mapping[str, Any], path: Path) -> dict[str, str]:
+    known = {key.id for key in KEYS}
+    chosen: dict[str, str] = {}
+    for action, value in data.items():
+        keys = [value] if isinstance(value, str) else value
+        if not isinstance(keys, list) or not all(isinstance(key, str) and key for key in keys):
+            raise ConfigError(f"{path}: `{action}` must be a key or a list of keys")
+        if action in known:
+            chosen[action] = ",".join(map(_textual_name, keys)) or UNBOUND
+    return chosen
+
+
+def _textual_name(key: str) -> str:
+    """`ctrl+pageUp` -> `ctrl+pageup`, `-` -> `minus`."""
+    modifiers, _, name = key.rpartition("+") if not key.endswith("+") else (key[:-2], "", "plus")
+    ordered = "+".join(sorted(modifiers.lower().split("+"))) if modifiers else ""
+    plain = _PUNCTUATION.get(name, name if len(name) == 1 else name.lower())
+    return f"{ordered}+{plain}" if ordered else plain

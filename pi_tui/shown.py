@@ -1,0 +1,89 @@
+"""The values that a session is shown through: transcript items, tool calls, sums. Pure and light."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal, TypeAlias
+
+from attrs import define, field, frozen
+
+from pi_trio.messages import AgentMessage
+
+__all__ = ["Call", "CallState", "Item", "ItemKind", "LiveBlock", "Retry", "Stats"]
+
+ItemKind: TypeAlias = Literal["message", "summary", "turn", "notice", "live"]
+CallState: TypeAlias = Literal["waiting", "running", "done", "failed", "stopped", "not_started"]
+
+
+@define(eq=False)
+class Item:
+    """One stretch of the transcript. `ids` are the entries that it shows, the first names it."""
+
+    key: str
+    kind: ItemKind
+    ids: list[str] = field(factory=list)
+    message: AgentMessage | None = None
+    text: str = ""
+    version: int = 0
+
+    @property
+    def missing(self) -> bool:
+        """Whether its body was not loaded yet."""
+        return self.message is None and self.kind in ("message", "summary")
+
+
+@define(eq=False)
+class Call:
+    """A tool call, waiting, running or over. `started` is on the store's clock, in seconds."""
+
+    id: str
+    name: str
+    args: Mapping[str, Any]
+    state: CallState = "waiting"
+    started: float = 0.0
+    output: str = ""
+    details: Any = None
+    duration_ms: int | None = None
+    item: Item | None = None
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing more will come of it."""
+        return self.state not in ("waiting", "running")
+
+
+@define
+class LiveBlock:
+    """A block of the streaming answer; its text only grows until its end replaces it."""
+
+    kind: Literal["text", "thinking"]
+    pieces: list[str] = field(factory=list)
+
+    @property
+    def text(self) -> str:
+        """All of it so far."""
+        if len(self.pieces) > 1:
+            self.pieces = ["".join(self.pieces)]
+        return self.pieces[0] if self.pieces else ""
+
+
+@frozen
+class Retry:
+    """A failed request that will be sent again at `due`, on the store's clock."""
+
+    attempt: int
+    max_attempts: int
+    due: float
+    reason: str
+
+
+@frozen
+class Stats:
+    """Sums over some answers. `complete` is false where bodies were not loaded."""
+
+    tools: int = 0
+    files: int = 0
+    tokens: int = 0
+    cost: float = 0.0
+    seconds: float = 0.0
+    complete: bool = True

@@ -1,0 +1,446 @@
+"""What is shown of a session: a pure reducer of snapshot and events, without Textual.
+
+The transcript is a list of items over the entries of the current path; bodies that nobody
+looked at stay unloaded (`message` is None) until `fill`. What changed is told by versions:
+an item's own, and `structure` when items were replaced rather than appended.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
+from typing import Any, assert_never
+
+from pi_trio.codec import message_from_json
+from pi_trio.events import (
+    AgentEnd,
+    AgentEvent,
+    AgentSettled,
+    AgentStart,
+    AutoRetryEnd,
+    AutoRetryStart,
+    EntryAppended,
+    Gap,
+    InputReturned,
+    MessageEnd,
+    MessageStart,
+    MessageUpdate,
+    QueueUpdate,
+    SessionInfoChanged,
+    ThinkingLevelChanged,
+    ToolExecutionEnd,
+    ToolExecutionStart,
+    ToolExecutionUpdate,
+    TurnEnd,
+    TurnStart,
+)
+from pi_trio.hub import Envelope
+from pi_trio.llm.protocol import Model, StreamEvent, TextDelta, TextEnd, ThinkingDelta, ThinkingEnd
+from pi_trio.messages import (
+    AgentMessage,
+    AssistantMessage,
+    TextContent,
+    ThinkingContent,
+    ToolResultMessage,
+    UserMessage,
+    text_of,
+)
+from pi_trio.remote.interface import SessionInfo, Snapshot
+from pi_trio.session.tree import EntryHead
+from pi_trio.tool import ToolResult
+from pi_tui.outline import Flat, Outline
+from pi_tui.shown import Call, CallState, Item, ItemKind, LiveBlock, Retry, Stats
+
+__all__ = ["SessionStore"]
+
+_SHOWN_ROLES = frozenset({"user", "assistant", "bashExecution", "custom"})
+_STOPPED: dict[str, CallState] = {
+    "aborted": "stopped",
+    "outcome_unknown": "stopped",
+    "aborted_before_start": "not_started",
+    "not_started": "not_started",
+}
+
+
+class SessionStore:
+    """One session as a screen shows it. `clock` gives seconds and only its differences count."""
+
+    def __init__(self, snapshot: Snapshot, clock: Callable[[], float] = time.monotonic) -> None:
+        self.clock = clock
+        self.items: list[Item] = []
+        self.structure = 0
+        self._notices = 0
+        self._waiting: list[Envelope] = []
+        self.reset(snapshot)
+
+    # ---------------------------------------------------------------- taking in
+
+    def reset(self, snapshot: Snapshot) -> None:
+        """Start again from a snapshot; events that came after it and wait here are applied."""
+        self.session: SessionInfo = snapshot.session
+        self.model: Model = snapshot.model
+        self.thinking_level = snapshot.thinking_level
+        self.notice = snapshot.notice
+        self.findings = snapshot.findings
+        self.running = snapshot.running
+        self.run_started = self.clock()
+        self.queue: QueueUpdate = snapshot.queue
+        self.retry: Retry | None = None
+        self.returned: list[str] = []
+        self.live: dict[int, LiveBlock] = {}
+        self.calls: dict[str, Call] = {}
+        self.heads: dict[str, EntryHead] = {head.id: head for head in snapshot.heads}
+        self.leaf_id = snapshot.leaf_id
+        self.bodies: dict[str, Mapping[str, Any]] = {}
+        self._unseen_answers = {head.id for head in snapshot.heads if _is_answer(head)}
+        self._cost = 0.0
+        self.outline = Outline(snapshot.heads)
+        self._flat: Flat | None = None
+        self._items: dict[str, Item] = {}
+        self._seq = snapshot.seq
+        self._rebuild()
+        if snapshot.streaming is not None:
+            self._adopt_stream(snapshot.streaming)
+        for start in snapshot.running_calls:
+            self._start_call(start)
+        waiting, self._waiting = self._waiting, []
+        self.stale = False
+        self.apply(waiting)
+
+    def apply(self, envelopes: Iterable[Envelope]) -> None:
+        """Take in events in order. After a gap they wait for `reset`."""
+        for envelope in envelopes:
+            if self.stale:
+                self._waiting.append(envelope)
+            elif envelope.seq > self._seq:
+                self._seq = envelope.seq
+                self._reduce(envelope.event)
+
+    def fill(self, entries: Iterable[Mapping[str, Any]]) -> None:
+        """Take in the bodies of entries that were missing."""
+        for entry in entries:
+            self._learn(entry)
+
+    def say(self, text: str) -> None:
+        """Add a line of the program's own to the transcript."""
+        self._notices += 1
+        self.items.append(Item(f"notice-{self._notices}", "notice", text=text))
+
+    def take_returned(self) -> list[str]:
+        """The texts that were handed back and not yet put into the prompt."""
+        texts, self.returned = self.returned, []
+        return texts
+
+    # ---------------------------------------------------------------- looking
+
+    @property
+    def tree(self) -> Flat:
+        """The session tree as rows; made when somebody looks."""
+        if self._flat is None:
+            self._flat = self.outline.flatten(self.leaf_id)
+        return self._flat
+
+    def show_entries(self, entries: bool) -> None:
+        """Have the tree show every message, or only prompts and summaries."""
+        self.outline = Outline(self.heads.values(), entries=entries)
+        self._flat = None
+
+    def missing_ids(self, first: int, last: int) -> list[str]:
+        """The entries without which items `first` to `last` (exclusive) cannot be drawn."""
+        return [id_ for item in self.items[max(first, 0) : last] if item.missing for id_ in item.ids]
+
+    def prompts(self) -> list[str]:
+        """The texts of the user's prompts on this path, as far as they are loaded."""
+        return [text_of(item.message.content) for item in self.items if isinstance(item.message, UserMessage)]
+
+    @property
+    def running_calls(self) -> list[Call]:
+        """The calls that run now."""
+        return [call for call in self.calls.values() if call.state == "running"]
+
+    @property
+    def context_tokens(self) -> int | None:
+        """The size of the last request and its answer; None while it is not known."""
+        for item in reversed(self.items):
+            if item.kind == "summary" or item.missing:
+                return None
+            message = item.message
+            if isinstance(message, AssistantMessage) and message.usage.total_tokens:
+                return message.usage.total_tokens
+        return 0
+
+    @property
+    def cost(self) -> tuple[float, bool]:
+        """US dollars spent in this session, and whether every answer was counted."""
+        return self._cost, not self._unseen_answers
+
+    def turn_stats(self, turn: Item) -> Stats:
+        """Sums over the turn that ends at the item `turn`."""
+        at = self.items.index(turn)
+        start = at
+        while start and self.items[start - 1].kind != "turn":
+            start -= 1
+        shown = self.items[start:at]
+        answers = [item.message for item in shown if isinstance(item.message, AssistantMessage)]
+        calls = [call for answer in answers for call in answer.tool_calls]
+        return Stats(
+            tools=len(calls),
+            files=len({path for call in calls if (path := _changed_file(call.name, call.arguments))}),
+            tokens=sum(answer.usage.total_tokens for answer in answers),
+            cost=sum(answer.usage.cost.total for answer in answers),
+            seconds=_seconds(self._timestamp(shown[0]) if shown else "", self._timestamp(turn)),
+            complete=not any(item.missing for item in shown),
+        )
+
+    # ---------------------------------------------------------------- events
+
+    def _reduce(self, event: AgentEvent) -> None:
+        match event:
+            case AgentStart():
+                self.running, self.run_started = True, self.clock()
+            case AgentEnd():
+                self._drop_live()
+                self.retry = None
+            case AgentSettled():
+                self.running = False
+            case TurnStart() | TurnEnd():
+                self._drop_live()
+            case MessageStart(message):
+                if isinstance(message, AssistantMessage):
+                    self._adopt_stream(message)
+            case MessageUpdate(piece, _):
+                self._grow(piece)
+            case MessageEnd(message):
+                if isinstance(message, AssistantMessage) and message.stop_reason == "error":
+                    self._drop_live()  # what is tried again has no entry that would replace it
+            case ToolExecutionStart():
+                self._start_call(event)
+            case ToolExecutionUpdate(call_id, name, args, result):
+                self._update_call(self._call(call_id, name, args), result, "running")
+            case ToolExecutionEnd():
+                self._end_call(event)
+            case EntryAppended(entry):
+                self._add_entry(entry)
+            case QueueUpdate():
+                self.queue = event
+            case InputReturned(messages):
+                self.returned += [
+                    text_of(message.content) for message in messages if isinstance(message, UserMessage)
+                ]
+            case SessionInfoChanged(name):
+                self.session = _renamed(self.session, name)
+            case ThinkingLevelChanged(level):
+                self.thinking_level = level
+            case AutoRetryStart(attempt, most, delay, reason):
+                self.retry = Retry(attempt, most, self.clock() + delay / 1000, reason)
+            case AutoRetryEnd():
+                self.retry = None
+            case Gap():
+                self.stale = True
+            case _:
+                assert_never(event)
+
+    def _adopt_stream(self, message: AssistantMessage) -> None:
+        """An answer begins, or is met in the middle."""
+        self._drop_live()
+        self.retry = None
+        for index, block in enumerate(message.content):
+            if isinstance(block, TextContent):
+                self.live[index] = LiveBlock("text", [block.text])
+            elif isinstance(block, ThinkingContent):
+                self.live[index] = LiveBlock("thinking", [block.thinking])
+        self.items.append(Item("live", "live"))
+
+    def _grow(self, piece: StreamEvent) -> None:
+        match piece:
+            case TextDelta(index, delta):
+                self.live.setdefault(index, LiveBlock("text")).pieces.append(delta)
+            case ThinkingDelta(index, delta):
+                self.live.setdefault(index, LiveBlock("thinking")).pieces.append(delta)
+            case TextEnd(index, text):
+                self.live[index] = LiveBlock("text", [text])
+            case ThinkingEnd(index, text):
+                self.live[index] = LiveBlock("thinking", [text])
+            case _:
+                return  # arguments of calls are shown when the call starts
+        if self.items and self.items[-1].kind == "live":
+            self.items[-1].version += 1
+
+    def _drop_live(self) -> None:
+        self.live = {}
+        for at in range(len(self.items) - 1, max(len(self.items) - 4, -1), -1):
+            if self.items[at].kind == "live":
+                del self.items[at]
+                return
+
+    # ---------------------------------------------------------------- calls
+
+    def _call(self, call_id: str, name: str, args: Mapping[str, Any]) -> Call:
+        call = self.calls.get(call_id)
+        if call is None:
+            call = self.calls[call_id] = Call(call_id, name, args)
+        return call
+
+    def _start_call(self, event: ToolExecutionStart) -> None:
+        call = self._call(event.tool_call_id, event.tool_name, event.args)
+        call.state, call.started = "running", self.clock()
+        _touch(call)
+
+    def _update_call(self, call: Call, result: ToolResult, state: CallState) -> None:
+        call.state, call.output, call.details = state, text_of(result.content), result.details
+        _touch(call)
+
+    def _end_call(self, event: ToolExecutionEnd) -> None:
+        call = self._call(event.tool_call_id, event.tool_name, {})
+        call.duration_ms = event.duration_ms
+        self._update_call(call, event.result, _outcome(event.is_error, event.result.details))
+
+    def _settle_call(self, message: ToolResultMessage, item: Item | None) -> None:
+        call = self._call(message.tool_call_id, message.tool_name, {})
+        call.state, call.output = _outcome(message.is_error, message.details), text_of(message.content)
+        call.details, call.duration_ms = message.details, message.duration_ms
+        call.item = call.item or item
+        _touch(call)
+
+    # ---------------------------------------------------------------- entries
+
+    def _add_entry(self, entry: Mapping[str, Any]) -> None:
+        head = _head_of(entry)
+        if head.id in self.heads:
+            return
+        self.heads[head.id] = head
+        self.outline.add(head)
+        self._flat = None
+        before, self.leaf_id = self.leaf_id, entry.get("targetId") if head.type == "leaf" else head.id
+        if head.type == "leaf" or head.parent_id != before:
+            self._learn(entry)
+            self._rebuild()
+            return
+        if head.detail == "assistant":
+            self._drop_live()
+        self._place(head)
+        self._learn(entry)
+
+    def _learn(self, entry: Mapping[str, Any]) -> None:
+        """Take in a body, and give it to the item that shows it."""
+        id_ = str(entry.get("id"))
+        if id_ in self.bodies:
+            return
+        self.bodies[id_] = entry
+        message = _message_of(entry)
+        item = self._items.get(id_)
+        if isinstance(message, ToolResultMessage):
+            self._settle_call(message, item)
+            return
+        if isinstance(message, AssistantMessage):
+            self._unseen_answers.discard(id_)
+            self._cost += message.usage.cost.total
+            for wanted in message.tool_calls:
+                call = self._call(wanted.id, wanted.name, wanted.arguments)
+                call.args, call.item = wanted.arguments, item
+        if item is not None:
+            item.message, item.text = message, str(entry.get("summary", ""))
+            item.version += 1
+
+    def _rebuild(self) -> None:
+        """Make the items of the path to the leaf; items met before are kept with their bodies."""
+        self.items = []
+        self.structure += 1
+        self._flat = None
+        for head in self._path():
+            self._place(head)
+
+    def _path(self) -> list[EntryHead]:
+        """Root to leaf. A loop in a damaged file ends the walk."""
+        path: list[EntryHead] = []
+        seen: set[str] = set()
+        at = self.leaf_id
+        while at is not None and at not in seen and (head := self.heads.get(at)):
+            seen.add(at)
+            path.append(head)
+            at = head.parent_id
+        return path[::-1]
+
+    def _place(self, head: EntryHead) -> None:
+        """Give an entry its item: a new one, that of the answer it belongs to, or none."""
+        if head.detail == "toolResult":
+            owner = next((item for item in reversed(self.items) if item.kind == "message"), None)
+            if owner is not None and head.id not in owner.ids:
+                owner.ids.append(head.id)
+                self._items[head.id] = owner
+            return
+        kind = _item_kind(head)
+        if kind is None:
+            return
+        item = self._items.get(head.id)
+        if item is None:
+            item = self._items[head.id] = Item(head.id, kind, [head.id])
+        self.items.append(item)
+
+    def _timestamp(self, item: Item) -> str:
+        body = self.bodies.get(item.key)
+        return str(body.get("timestamp", "")) if body else ""
+
+
+def _touch(call: Call) -> None:
+    if call.item is not None:
+        call.item.version += 1
+
+
+def _head_of(entry: Mapping[str, Any]) -> EntryHead:
+    message = entry.get("message")
+    detail = message.get("role") if isinstance(message, Mapping) else entry.get("customType")
+    return EntryHead(str(entry.get("id")), entry.get("parentId"), str(entry.get("type")), detail)
+
+
+def _message_of(entry: Mapping[str, Any]) -> AgentMessage | None:
+    """What an entry says, as a message; summaries and custom messages become their message kinds."""
+    match entry.get("type"):
+        case "message" if isinstance(entry.get("message"), Mapping):
+            return message_from_json(entry["message"])
+        case "custom_message":
+            return message_from_json({**entry, "role": "custom"})
+        case "compaction":
+            return message_from_json({**entry, "role": "compactionSummary"})
+        case "branch_summary":
+            return message_from_json({**entry, "role": "branchSummary"})
+        case _:
+            return None
+
+
+def _item_kind(head: EntryHead) -> ItemKind | None:
+    if head.type == "message":
+        return "message" if head.detail in _SHOWN_ROLES else None
+    if head.type == "custom_message":
+        return "message"
+    if head.type in ("compaction", "branch_summary"):
+        return "summary"
+    return "turn" if head.detail == "turn/end" else None
+
+
+def _is_answer(head: EntryHead) -> bool:
+    return head.type == "message" and head.detail == "assistant"
+
+
+def _outcome(is_error: bool, details: Any) -> CallState:
+    code = details.get("code") if isinstance(details, Mapping) else None
+    return _STOPPED.get(str(code)) or ("failed" if is_error else "done")
+
+
+def _changed_file(tool: str, args: Mapping[str, Any]) -> str | None:
+    path = args.get("path") if tool in ("edit", "write") else None
+    return path if isinstance(path, str) else None
+
+
+def _renamed(session: SessionInfo, name: str | None) -> SessionInfo:
+    return SessionInfo(
+        id=session.id, path=session.path, cwd=session.cwd, name=name, parent_session=session.parent_session
+    )
+
+
+def _seconds(first: str, last: str) -> float:
+    try:
+        return (datetime.fromisoformat(last) - datetime.fromisoformat(first)).total_seconds()
+    except ValueError:
+        return 0.0

@@ -1,0 +1,89 @@
+"""The base of everything unbounded on the screen: a view over lines, drawn when they are seen."""
+
+from __future__ import annotations
+
+from typing import ClassVar, cast
+
+from rich.style import Style
+from textual.binding import Binding, BindingType
+from textual.geometry import Size
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
+from textual.widget import Widget
+
+from pi_tui.keymap import Area, keys_of
+from pi_tui.theme import Theme
+
+__all__ = ["LineView", "OneLine", "bindings_for", "theme_of"]
+
+
+def bindings_for(area: Area) -> list[BindingType]:
+    """The key table's rows for a place, as Textual takes them."""
+    return [
+        Binding(key.keys, key.action, key.help, id=key.id, show=False, priority=key.priority)
+        for key in keys_of(area)
+    ]
+
+
+def theme_of(widget: Widget) -> Theme:
+    """The theme of the program that the widget is in."""
+    from pi_tui.app import PiApp
+
+    return cast("PiApp", widget.app).pi_theme
+
+
+class LineView(ScrollView):
+    """Draws only the lines in view. Subclasses say how many there are and give each."""
+
+    DEFAULT_CSS = """
+    LineView { scrollbar-size-vertical: 1; overflow-x: hidden; overflow-y: auto; }
+    """
+    ALLOW_SELECT: ClassVar[bool] = False
+
+    @property
+    def theme(self) -> Theme:
+        """The colours."""
+        return theme_of(self)
+
+    @property
+    def width(self) -> int:
+        """Cells of a line."""
+        return max(self.scrollable_content_region.width, 1)
+
+    def line_at(self, y: int) -> Strip | None:
+        """Line `y` of all, or None past the end."""
+        raise NotImplementedError
+
+    def set_line_count(self, count: int) -> None:
+        """Tell how many lines there are now, and draw again."""
+        self.virtual_size = Size(0, count)
+        self.refresh()
+
+    def render_line(self, y: int) -> Strip:
+        """A line of the view, for Textual."""
+        strip = self.line_at(round(self.scroll_offset.y) + y)
+        return Strip.blank(self.size.width) if strip is None else strip.adjust_cell_length(self.size.width)
+
+    def notify_style_update(self) -> None:
+        """The theme may have changed: nothing drawn before holds."""
+        super().notify_style_update()
+        self.forget_drawn()
+
+    def forget_drawn(self) -> None:
+        """Drop what is kept of earlier drawing."""
+
+
+class OneLine(Widget):
+    """A single line that is computed when it is drawn."""
+
+    DEFAULT_CSS = """
+    OneLine { height: 1; }
+    """
+
+    def strip(self, width: int) -> Strip:
+        """The line."""
+        raise NotImplementedError
+
+    def render_line(self, y: int) -> Strip:
+        """The line, for Textual."""
+        return self.strip(self.size.width) if y == 0 else Strip.blank(self.size.width, Style())

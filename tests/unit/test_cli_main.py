@@ -1,0 +1,48 @@
+"""Which mode the program chooses."""
+
+from __future__ import annotations
+
+import sys
+from importlib import metadata
+from types import SimpleNamespace
+
+import pytest
+
+from pi_trio.cli import main as module
+from pi_trio.cli.main import main
+
+_TERMINAL = SimpleNamespace(isatty=lambda: True)
+
+
+@pytest.fixture
+def on_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        module, "sys", SimpleNamespace(**{**vars(sys), "stdin": _TERMINAL, "stdout": _TERMINAL})
+    )
+
+
+@pytest.mark.usefixtures("on_terminal")
+def test_on_a_terminal_the_screen_gets_the_arguments(monkeypatch: pytest.MonkeyPatch) -> None:
+    given = []
+
+    def screen(arguments: list[str]) -> int:
+        given.append(arguments)
+        return 7
+
+    program = SimpleNamespace(load=lambda: screen)
+    monkeypatch.setattr(metadata, "entry_points", lambda **_: [program])
+    assert main(["--demo", "hello"]) == 7
+    assert given == [["--demo", "hello"]]
+
+
+@pytest.mark.usefixtures("on_terminal")
+def test_without_a_screen_it_says_how_to_get_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(metadata, "entry_points", lambda **_: [])
+    with pytest.raises(SystemExit, match=r"pi-tui.*is not installed"):
+        main([])
+
+
+def test_on_windows_it_names_wsl(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "platform", "win32")
+    with pytest.raises(SystemExit, match="WSL"):
+        main([])

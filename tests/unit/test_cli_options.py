@@ -1,0 +1,43 @@
+"""How a command line is read."""
+
+from __future__ import annotations
+
+import argparse
+
+import pytest
+
+from pi_trio.cli.options import add_session_arguments, make_parser, parse, runtime_config
+
+
+def _parse(*argv: str) -> argparse.Namespace:
+    parser = make_parser("program", "what it does")
+    parser.add_argument("-p", "--print", action="store_true")
+    add_session_arguments(parser)
+    return parse(parser, argv)
+
+
+def test_options_may_stand_among_the_messages() -> None:
+    namespace = _parse("a", "--model", "m", "b", "-p", "c")
+    assert (namespace.messages, namespace.model, namespace.print) == (["a", "b", "c"], "m", True)
+
+
+def test_after_two_dashes_all_are_messages() -> None:
+    namespace = _parse("-p", "--", "--model", "--", "-c")
+    assert (namespace.messages, namespace.model, namespace.resume) == (["--model", "--", "-c"], None, False)
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [("--mod", "m"), ("--unknown",), ("-x",), ("--model",), ("--session", "s", "-c"), ("-c", "--no-session")],
+)
+def test_a_mistake_is_a_usage_error(argv: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        _parse(*argv)
+    assert ended.value.code == 2
+    assert "program: error:" in capsys.readouterr().err
+
+
+def test_options_become_a_configuration(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PI_TRIO_DIR", "/nowhere")
+    config = runtime_config(_parse("--model", "m", "--thinking", "high", "--demo", "--no-session"))
+    assert (config.model, config.thinking_level, config.demo, config.no_session) == ("m", "high", True, True)

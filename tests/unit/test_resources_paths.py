@@ -1,0 +1,82 @@
+"""Where things live, in odd surroundings too."""
+
+from __future__ import annotations
+
+import os
+import pwd
+from pathlib import Path
+
+import pytest
+
+from pi_trio.errors import ConfigError, StorageError
+from pi_trio.resources.paths import (
+    absolute,
+    find_agent_dir,
+    make_private_dir,
+    private_opener,
+    project_session_dir,
+    working_directory,
+)
+
+
+def test_the_agent_directory_is_named_or_in_the_home() -> None:
+    assert find_agent_dir({"HOME": "/home/u"}) == Path("/home/u/.pi-trio")
+    assert find_agent_dir({"HOME": "/home/u", "PI_TRIO_DIR": "/else/where"}) == Path("/else/where")
+    assert find_agent_dir({"HOME": "/home/u", "PI_TRIO_DIR": "~/x"}) == Path("/home/u/x")
+
+
+@pytest.mark.parametrize("environ", [{}, {"HOME": ""}])
+def test_without_home_the_password_file_tells(environ: dict[str, str]) -> None:
+    """CF-03: HOME unset."""
+    assert find_agent_dir(environ) == Path(pwd.getpwuid(os.getuid()).pw_dir) / ".pi-trio"
+
+
+def test_without_any_home_there_is_one_clear_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    """CF-03"""
+
+    def unknown(uid: int) -> None:
+        raise KeyError(uid)
+
+    monkeypatch.setattr(pwd, "getpwuid", unknown)
+    with pytest.raises(ConfigError, match="set HOME or PI_TRIO_DIR"):
+        find_agent_dir({})
+
+
+def test_a_relative_path_starts_in_the_working_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert absolute("a/b") == tmp_path / "a/b"
+    assert absolute("~x/y") == tmp_path / "~x/y"
+
+
+def test_a_deleted_working_directory_is_one_clear_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """CF-03: cwd deleted."""
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    with pytest.raises(ConfigError, match="working directory"):
+        working_directory()
+
+
+def test_a_project_folder_has_a_readable_name() -> None:
+    assert project_session_dir(Path("/a"), Path("/home/u/p:q")) == Path("/a/sessions/--home-u-p-q--")
+
+
+def test_new_folders_and_files_are_private(tmp_path: Path) -> None:
+    folder = tmp_path / "one" / "two"
+    make_private_dir(folder)
+    make_private_dir(folder)
+    with open(folder / "file", "w", opener=private_opener):
+        pass
+    modes = [path.stat().st_mode & 0o777 for path in (tmp_path / "one", folder, folder / "file")]
+    assert modes == [0o700, 0o700, 0o600]
+
+
+def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(StorageError, match="cannot be made"):
+        make_private_dir(tmp_path / "file" / "folder")
