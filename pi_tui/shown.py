@@ -11,7 +11,7 @@ from pi_trio.messages import AgentMessage
 
 __all__ = ["Call", "CallState", "Item", "ItemKind", "LiveBlock", "Retry", "Stats"]
 
-ItemKind: TypeAlias = Literal["message", "summary", "turn", "notice", "live"]
+ItemKind: TypeAlias = Literal["message", "summary", "turn", "notice", "live", "welcome"]
 CallState: TypeAlias = Literal["waiting", "running", "done", "failed", "stopped", "not_started"]
 
 

@@ -82,7 +82,6 @@ class SessionStore:
         self.model: Model = snapshot.model
         self.thinking_level = snapshot.thinking_level
         self.notice = snapshot.notice
-        self.findings = snapshot.findings
         self.running = snapshot.running
         self.run_started = self.clock()
         self.queue: QueueUpdate = snapshot.queue
@@ -100,6 +99,8 @@ class SessionStore:
         self._items: dict[str, Item] = {}
         self._seq = snapshot.seq
         self._rebuild()
+        for finding in snapshot.findings:
+            self.say(finding)
         if snapshot.streaming is not None:
             self._adopt_stream(snapshot.streaming)
         for start in snapshot.running_calls:
@@ -153,6 +154,11 @@ class SessionStore:
     def prompts(self) -> list[str]:
         """The texts of the user's prompts on this path, as far as they are loaded."""
         return [text_of(item.message.content) for item in self.items if isinstance(item.message, UserMessage)]
+
+    @property
+    def turn_number(self) -> int:
+        """The number of the last prompt on this path, from 1; 0 before the first."""
+        return max((row.number for row in self.tree.rows if row.active), default=0)
 
     @property
     def running_calls(self) -> list[Call]:
@@ -350,6 +356,8 @@ class SessionStore:
         self._flat = None
         for head in self._path():
             self._place(head)
+        if not self.items:
+            self.items.append(Item("welcome", "welcome"))
 
     def _path(self) -> list[EntryHead]:
         """Root to leaf. A loop in a damaged file ends the walk."""

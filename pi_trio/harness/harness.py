@@ -30,6 +30,7 @@ from pi_trio.hub import Hub
 from pi_trio.llm.auth import Credential
 from pi_trio.llm.partial import PartialView
 from pi_trio.llm.protocol import Model, StreamFunction, StreamOptions, ThinkingLevel
+from pi_trio.loop.arguments import preload
 from pi_trio.loop.convert import LlmView
 from pi_trio.loop.hooks import Hooks
 from pi_trio.loop.run import run_agent_loop
@@ -197,6 +198,7 @@ class AgentHarness:
 
     async def _run(self, driver: HarnessDriver) -> None:
         """Run in the background: what fails is told in events, and raised by `wait_for_idle`."""
+        self._nursery.start_soon(preload)
         try:
             await run_agent_loop(driver)
         except Exception as error:

@@ -95,14 +95,19 @@ class ScriptedModel:
 
     All events of an answer arrive together unless a pause is scripted. When the script has
     run out, a request fails with the code `configuration`, so a test that asks too often
-    notices. An answer stops for `toolUse` if it has calls, else for `stop`.
+    notices. An answer stops for `toolUse` if it has calls, else for `stop`. `record=False`
+    forgets the requests, for runs of many thousand steps.
     """
 
-    def __init__(self, answers: Iterable[Answer] = (), model: Model | None = None) -> None:
+    def __init__(
+        self, answers: Iterable[Answer] = (), model: Model | None = None, *, record: bool = True
+    ) -> None:
         self.model = model or Model(
             "scripted", name="Scripted", api="scripted", provider="scripted", reasoning=True, cost=ModelCost()
         )
         self.requests: list[Recorded] = []
+        self.request_count = 0
+        self._record = record
         self._answers = iter(answers)
         self._added: deque[Answer] = deque()
 
@@ -111,8 +116,10 @@ class ScriptedModel:
         self._added.extend(answers)
 
     def __call__(self, model: Model, context: Context, options: StreamOptions) -> Playback:
-        self.requests.append(Recorded(model, context, options))
-        return Playback(_play(model, self._next(), len(self.requests)))
+        self.request_count += 1
+        if self._record:
+            self.requests.append(Recorded(model, context, options))
+        return Playback(_play(model, self._next(), self.request_count))
 
     def _next(self) -> Answer:
         for answer in self._answers:

@@ -167,7 +167,8 @@ def _text_result(path: str, found: Path, window: _Window) -> ToolResult:
 
 def _notes(path: str, found: Path, window: _Window, part: Truncation) -> list[str]:
     """What the model must know beside the lines, and how it gets at the rest."""
-    notes = [] if found.name == Path(path).name else [f"[The file is named {found.name!r}.]"]
+    as_asked = found.name in (Path(path).name, Path(path.removeprefix("@")).name)
+    notes = [] if as_asked else [f"[The file is named {found.name!r}.]"]
     first, total = window.first, window.total_lines
     limit = format_size(MAX_BYTES)
     last = first + part.output_lines - 1

@@ -17,6 +17,7 @@ from pi_trio.messages import (
 )
 from pi_tui.items.messages import answer, bash_execution, labelled, user
 from pi_tui.items.paint import Look, indented, line, painted, wrapped
+from pi_tui.items.welcome import welcome
 from pi_tui.items.words import duration, money, plural, tokens
 from pi_tui.shown import Item, Stats
 from pi_tui.store import SessionStore
@@ -33,6 +34,8 @@ def render_item(item: Item, store: SessionStore, look: Look) -> list[Strip]:
     """The item without its margin. Empty where there is nothing to see."""
     if item.kind == "notice":
         return wrapped(item.text, look.width, look.theme["muted"])
+    if item.kind == "welcome":
+        return welcome(store.session, store.model, store.notice, look)
     if item.kind == "turn":
         return [_turn_line(store.turn_stats(item), look)]
     match item.message:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, cast
+from typing import ClassVar
 
 from rich.style import Style
 from textual.binding import Binding, BindingType
 from textual.geometry import Size
+from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 from textual.widget import Widget
@@ -14,7 +15,7 @@ from textual.widget import Widget
 from pi_tui.keymap import Area, keys_of
 from pi_tui.theme import Theme
 
-__all__ = ["LineView", "OneLine", "bindings_for", "theme_of"]
+__all__ = ["LineView", "Missing", "OneLine", "bindings_for"]
 
 
 def bindings_for(area: Area) -> list[BindingType]:
@@ -25,11 +26,12 @@ def bindings_for(area: Area) -> list[BindingType]:
     ]
 
 
-def theme_of(widget: Widget) -> Theme:
-    """The theme of the program that the widget is in."""
-    from pi_tui.app import PiApp
+class Missing(Message):
+    """Something came into view whose entries are not loaded."""
 
-    return cast("PiApp", widget.app).pi_theme
+    def __init__(self, ids: list[str]) -> None:
+        super().__init__()
+        self.ids = ids
 
 
 class LineView(ScrollView):
@@ -40,10 +42,9 @@ class LineView(ScrollView):
     """
     ALLOW_SELECT: ClassVar[bool] = False
 
-    @property
-    def theme(self) -> Theme:
-        """The colours."""
-        return theme_of(self)
+    def __init__(self, theme: Theme, *, id: str | None = None) -> None:  # noqa: A002  # Textual's name
+        super().__init__(id=id)
+        self.theme = theme
 
     @property
     def width(self) -> int:
@@ -64,14 +65,6 @@ class LineView(ScrollView):
         strip = self.line_at(round(self.scroll_offset.y) + y)
         return Strip.blank(self.size.width) if strip is None else strip.adjust_cell_length(self.size.width)
 
-    def notify_style_update(self) -> None:
-        """The theme may have changed: nothing drawn before holds."""
-        super().notify_style_update()
-        self.forget_drawn()
-
-    def forget_drawn(self) -> None:
-        """Drop what is kept of earlier drawing."""
-
 
 class OneLine(Widget):
     """A single line that is computed when it is drawn."""
@@ -79,6 +72,10 @@ class OneLine(Widget):
     DEFAULT_CSS = """
     OneLine { height: 1; }
     """
+
+    def __init__(self, theme: Theme, *, id: str | None = None) -> None:  # noqa: A002  # Textual's name
+        super().__init__(id=id)
+        self.theme = theme
 
     def strip(self, width: int) -> Strip:
         """The line."""

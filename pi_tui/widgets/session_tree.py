@@ -15,7 +15,8 @@ from pi_tui.items.paint import BOLD, Span, line, one_line
 from pi_tui.items.words import age, plural
 from pi_tui.outline import Row
 from pi_tui.store import SessionStore
-from pi_tui.widgets.lines import LineView, bindings_for
+from pi_tui.theme import Theme
+from pi_tui.widgets.lines import LineView, Missing, bindings_for
 
 __all__ = ["SessionTree"]
 
@@ -45,15 +46,8 @@ class SessionTree(LineView, can_focus=True):
             self.what = what
             self.row = row
 
-    class Missing(Message):
-        """Rows came into view whose entries are not loaded."""
-
-        def __init__(self, ids: list[str]) -> None:
-            super().__init__()
-            self.ids = ids
-
-    def __init__(self, store: SessionStore, *, id: str | None = None) -> None:  # noqa: A002  # Textual's name
-        super().__init__(id=id)
+    def __init__(self, store: SessionStore, theme: Theme, *, id: str | None = None) -> None:  # noqa: A002
+        super().__init__(theme, id=id)
         self.store = store
         self._rows: list[Row] = []
         self._cursor = 0
@@ -223,7 +217,7 @@ class SessionTree(LineView, can_focus=True):
     def _ask_for(self, row: Row) -> None:
         if row.id not in self.store.bodies and row.id not in self._asked:
             self._asked.add(row.id)
-            self.post_message(self.Missing([row.id]))
+            self.post_message(Missing([row.id]))
 
 
 def _cut(prefix: str) -> str:

@@ -11,6 +11,7 @@ from pi_tui.items.paint import BOLD, Look, line
 from pi_tui.items.tools import call_details, call_line
 from pi_tui.shown import Call
 from pi_tui.store import SessionStore
+from pi_tui.theme import Theme
 from pi_tui.widgets.lines import LineView, bindings_for
 
 __all__ = ["ToolPane"]
@@ -30,8 +31,8 @@ class ToolPane(LineView, can_focus=True):
     """
     BINDINGS = bindings_for("tools")
 
-    def __init__(self, store: SessionStore, *, id: str | None = None) -> None:  # noqa: A002  # Textual's name
-        super().__init__(id=id)
+    def __init__(self, store: SessionStore, theme: Theme, *, id: str | None = None) -> None:  # noqa: A002
+        super().__init__(theme, id=id)
         self.store = store
         self._calls: list[Call] = []
         self._selected: Call | None = None
@@ -118,13 +119,10 @@ class ToolPane(LineView, can_focus=True):
         call = self._selected
         if call is None:
             return []
-        key = (call.id, call.state, call.output, self.width, self.theme.name)
+        key = (call.id, call.state, call.output, self.width)
         if self._drawn[0] != key:
             self._drawn = (key, call_details(call, self._look(), MOST_LINES))
         return self._drawn[1]
 
     def _look(self) -> Look:
         return Look(self.width, self.theme, now=self.store.clock(), tick=self._tick)
-
-    def forget_drawn(self) -> None:
-        self._drawn = (None, [])

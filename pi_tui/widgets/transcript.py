@@ -14,7 +14,6 @@ from rich.segment import Segment
 from textual import events
 from textual.cache import LRUCache
 from textual.geometry import Size
-from textual.message import Message
 from textual.strip import Strip
 
 from pi_tui.heights import Heights
@@ -23,7 +22,8 @@ from pi_tui.items.paint import Look
 from pi_tui.items.render import MARGIN, animated, estimate, framed, joins, render_item
 from pi_tui.shown import Item
 from pi_tui.store import SessionStore
-from pi_tui.widgets.lines import LineView
+from pi_tui.theme import Theme
+from pi_tui.widgets.lines import LineView, Missing
 
 __all__ = ["Transcript"]
 
@@ -47,15 +47,8 @@ class Transcript(LineView, can_focus=False):
     Transcript { width: 1fr; height: 1fr; scrollbar-gutter: stable; }
     """
 
-    class Missing(Message):
-        """Items came into view whose entries are not loaded."""
-
-        def __init__(self, ids: list[str]) -> None:
-            super().__init__()
-            self.ids = ids
-
-    def __init__(self, store: SessionStore, *, id: str | None = None) -> None:  # noqa: A002  # Textual's name
-        super().__init__(id=id)
+    def __init__(self, store: SessionStore, theme: Theme, *, id: str | None = None) -> None:  # noqa: A002
+        super().__init__(theme, id=id)
         self.expanded = False
         self.following = True
         self.unseen = 0
@@ -110,10 +103,6 @@ class Transcript(LineView, can_focus=False):
         """Go to the end and follow it."""
         self.following, self.unseen = True, 0
         self._place()
-
-    def forget_drawn(self) -> None:
-        self._drawn.clear()
-        self._live = None
 
     # ---------------------------------------------------------------- the data
 
@@ -192,7 +181,7 @@ class Transcript(LineView, can_focus=False):
         wanted = [id_ for id_ in ids if id_ not in self._asked]
         if wanted:
             self._asked.update(wanted)
-            self.post_message(self.Missing(wanted))
+            self.post_message(Missing(wanted))
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
         super().watch_scroll_y(old_value, new_value)

@@ -192,9 +192,10 @@ def test_a_half_line_that_cannot_be_cut_back_is_ended_first(
     def refuse(descriptor: int, length: int) -> None:
         raise OSError(5, "Input/output error")
 
-    with monkeypatch.context() as patched, pytest.raises(StorageError):
+    with monkeypatch.context() as patched:
         patched.setattr(os, "ftruncate", refuse)
-        saved.append(user("two"))
+        with pytest.raises(StorageError):
+            saved.append(user("two"))
     disk.space = None
     third = saved.append(user("three"))
     assert saved.raw(third.id)["id"] == third.id

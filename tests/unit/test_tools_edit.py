@@ -193,10 +193,10 @@ def test_the_display_diff():
     diff = Diff.of(old, replacements)
     assert diff.display().split("\n") == [
         *(f"  {n} {n}" for n in range(1, 5)),
-        "-  5 5",
-        "+  5 five",
-        "+  6 five and a half",
-        *(f"  {n:>1} {n}" for n in range(6, 10)),
+        "- 5 5",
+        "+ 5 five",
+        "+ 6 five and a half",
+        *(f"  {n} {n}" for n in range(6, 10)),
         "    ...",
         *(f" {n} {n}" for n in range(21, 25)),
         "-25 25",

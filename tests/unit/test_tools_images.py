@@ -34,6 +34,8 @@ def test_kind_size_and_end(data, mime_type):
         assert not is_whole(mime_type, data[:-70])
 
 
-@pytest.mark.parametrize("data", [b"", b"GIF animations are old", b"BM is short for", b"\xff\xd8\xff", b"RIFF"])
+@pytest.mark.parametrize(
+    "data", [b"", b"GIF animations are old", b"BM is short for", b"\xff\xd8\xff", b"RIFF"]
+)
 def test_text_that_begins_like_an_image(data):
     assert read_header(data) is None

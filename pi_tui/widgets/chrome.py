@@ -1,0 +1,135 @@
+"""The single lines around the panes: rules, pane names, waiting messages, status."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from attrs import frozen
+from rich.cells import cell_len
+from rich.style import Style
+from textual.strip import Strip
+from textual.widget import Widget
+
+from pi_tui.items.paint import BOLD, Span, line
+from pi_tui.theme import Theme
+from pi_tui.widgets.lines import OneLine
+
+__all__ = ["Part", "QueueLines", "Rule", "StatusLine", "TabStrip", "fitting"]
+
+MOST_QUEUED = 4
+"""Waiting messages that are shown; of more, their number."""
+
+
+@frozen
+class Part:
+    """A part of the status line. Those of the highest `rank` go first when there is no room."""
+
+    spans: tuple[Span, ...]
+    rank: int
+
+    @property
+    def cells(self) -> int:
+        """How wide it is."""
+        return sum(cell_len(text) for text, _ in self.spans)
+
+
+def fitting(parts: Sequence[Part], width: int) -> list[Part]:
+    """The parts that fit side by side, in their order; rank 0 always stays."""
+    kept = [part for part in parts if part.spans]
+    while len(kept) > 1 and sum(part.cells + 3 for part in kept) > width:
+        kept.remove(max(kept, key=lambda part: part.rank))
+    return kept
+
+
+class StatusLine(OneLine):
+    """One line: what the keys do now, and how things stand."""
+
+    parts: Sequence[Part] = ()
+
+    def tell(self, parts: Sequence[Part]) -> None:
+        """Show these parts."""
+        if list(parts) != list(self.parts):
+            self.parts = parts
+            self.refresh()
+
+    def strip(self, width: int) -> Strip:
+        spans: list[Span] = [(" ", Style())]
+        for at, part in enumerate(fitting(self.parts, width - 1)):
+            spans += [(" │ ", self.theme["borderMuted"])] if at else []
+            spans += part.spans
+        return line(width, spans)
+
+
+class Rule(OneLine):
+    """A line across, with a label when there is something to say."""
+
+    label = ""
+    token = "border"
+
+    def tell(self, label: str, token: str) -> None:
+        """Show a label, in the colour of a theme token."""
+        if (label, token) != (self.label, self.token):
+            self.label, self.token = label, token
+            self.refresh()
+
+    def strip(self, width: int) -> Strip:
+        style = self.theme[self.token]
+        label = f" {self.label} " if self.label else ""
+        return line(width, [("──" if label else "", style), (label, style + BOLD), ("─" * width, style)])
+
+
+class TabStrip(OneLine):
+    """The names of the panes, where only one of them is seen."""
+
+    current = "Stream"
+    names: Sequence[str] = ("Stream",)
+
+    def tell(self, names: Sequence[str], current: str) -> None:
+        """Show these names; the one that begins with `current` is seen now."""
+        if (list(names), current) != (list(self.names), self.current):
+            self.names, self.current = names, current
+            self.refresh()
+
+    def strip(self, width: int) -> Strip:
+        spans: list[Span] = [(" ", Style())]
+        for at, name in enumerate(self.names):
+            chosen = name.startswith(self.current)
+            spans += [(" │ ", self.theme["borderMuted"])] if at else []
+            style = self.theme["accent"] + BOLD if chosen else self.theme["muted"]
+            spans.append((f"‹{name}›" if chosen else f" {name} ", style))
+        return line(width, spans)
+
+
+class QueueLines(Widget):
+    """The messages that wait, one a line."""
+
+    DEFAULT_CSS = """
+    QueueLines { height: 0; }
+    """
+
+    def __init__(self, theme: Theme, *, id: str | None = None) -> None:  # noqa: A002  # Textual's name
+        super().__init__(id=id)
+        self.theme = theme
+        self._rows: list[tuple[str, str]] = []
+
+    def tell(self, steering: Sequence[str], follow_up: Sequence[str]) -> None:
+        """Show these texts."""
+        rows = [("steer", text) for text in steering] + [("queue", text) for text in follow_up]
+        if rows != self._rows:
+            self._rows = rows
+            self.styles.height = min(len(rows), MOST_QUEUED)
+            self.refresh()
+
+    def render_line(self, y: int) -> Strip:
+        """A line, for Textual."""
+        width = self.size.width
+        if y >= len(self._rows):
+            return Strip.blank(width)
+        if y == MOST_QUEUED - 1 and len(self._rows) > MOST_QUEUED:
+            return line(width, [(f"  … {len(self._rows) - y} more", self.theme["muted"])])
+        how, text = self._rows[y]
+        spans = [
+            (f" {y + 1} {how}  ", self.theme["warning"]),
+            (text.replace("\n", " ⏎ "), self.theme["muted"]),
+        ]
+        return line(width, spans)

@@ -1,0 +1,157 @@
+"""The prompt: what the user writes, with history, folded pastes, and nothing ever lost."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Literal, TypeAlias
+
+from textual import events
+from textual.message import Message
+from textual.widgets import TextArea
+
+from pi_trio.text import sanitise
+from pi_tui.widgets.lines import bindings_for
+
+__all__ = ["Delivery", "Prompt"]
+
+Delivery: TypeAlias = Literal["send", "follow_up"]
+
+FOLD_LINES = 10
+FOLD_CHARACTERS = 1000
+"""A paste with more than either is shown as one mark and sent whole."""
+
+_MARK = re.compile(r"\[paste #(\d+) [^\]]*\]")
+
+
+class Prompt(TextArea):
+    """Enter sends, ctrl+j makes a new line; up on an empty prompt brings earlier ones back."""
+
+    DEFAULT_CSS = """
+    Prompt { height: auto; max-height: 8; padding: 0; border: none; background: transparent; }
+    Prompt:focus { border: none; }
+    Prompt .text-area--cursor-line { background: transparent; }
+    Prompt .text-area--placeholder { color: $pi-dim; }
+    """
+    BINDINGS = bindings_for("prompt")
+
+    class Submitted(Message):
+        """The user sends `text`."""
+
+        def __init__(self, text: str, delivery: Delivery) -> None:
+            super().__init__()
+            self.text = text
+            self.delivery = delivery
+
+    def __init__(self, *, id: str | None = None) -> None:  # noqa: A002  # Textual's name
+        super().__init__(id=id, compact=True, soft_wrap=True, highlight_cursor_line=False)
+        self.suggestions: Sequence[str] = ()
+        self.running = False
+        self._history: list[str] = []
+        self._browsing: int | None = None
+        self._pastes: dict[str, str] = {}
+
+    # ---------------------------------------------------------------- commands
+
+    def remember(self, texts: Iterable[str]) -> None:
+        """Replace the history: the prompts of a session, oldest first."""
+        self._history = [sanitise(text) for text in texts if text.strip()]
+        self._browsing = None
+
+    def put_back(self, texts: Iterable[str]) -> None:
+        """Put texts before what is written now, so that neither is lost."""
+        parts = [sanitise(text) for text in texts]
+        if not any(parts):
+            return
+        self._write("\n\n".join([*parts, self.text] if self.text.strip() else parts))
+
+    def take(self) -> str:
+        """What is written, with pastes unfolded, leaving the prompt empty. It enters the history."""
+        text = _MARK.sub(lambda mark: self._pastes.get(mark[1], mark[0]), self.text).strip()
+        if text and (not self._history or self._history[-1] != text):
+            self._history.append(text)
+        self._write("")
+        self._pastes.clear()
+        self._browsing = None
+        return text
+
+    # ---------------------------------------------------------------- keys
+
+    def action_send(self) -> None:
+        self._submit("send")
+
+    def action_follow_up(self) -> None:
+        if self.running:
+            self._submit("follow_up")
+        else:
+            self.action_newline()
+
+    def action_tab(self) -> None:
+        if self.text.strip() and self.running:
+            self._submit("follow_up")
+        elif not self.text:
+            self.screen.run_action("next_pane")
+
+    def action_newline(self) -> None:
+        self.insert("\n")
+
+    def action_up(self) -> None:
+        if self._browsing is not None or not self.text:
+            self._browse(-1)
+        else:
+            self.action_cursor_up()
+
+    def action_down(self) -> None:
+        if self._browsing is not None:
+            self._browse(1)
+        else:
+            self.action_cursor_down()
+
+    async def _on_key(self, event: events.Key) -> None:
+        if not self.text and event.character == "?":
+            return  # not ours: it goes on to the screen's bindings
+        if not self.text and (chosen := self._suggested(event.character)):
+            event.stop()
+            event.prevent_default()
+            self._write(chosen)
+            return
+        self._browsing = None
+        await super()._on_key(event)
+
+    async def _on_paste(self, event: events.Paste) -> None:
+        event.stop()
+        event.prevent_default()
+        text = sanitise(event.text.replace("\r\n", "\n").replace("\r", "\n"))
+        if text.count("\n") >= FOLD_LINES or len(text) > FOLD_CHARACTERS:
+            text = self._fold(text)
+        self.insert(text)
+
+    # ---------------------------------------------------------------- inside
+
+    def _submit(self, delivery: Delivery) -> None:
+        text = self.take()
+        if text:
+            self.post_message(self.Submitted(text, delivery))
+
+    def _suggested(self, character: str | None) -> str:
+        if character is None or character not in "123456789":
+            return ""
+        at = int(character) - 1
+        return self.suggestions[at] if at < len(self.suggestions) else ""
+
+    def _browse(self, by: int) -> None:
+        at = (len(self._history) if self._browsing is None else self._browsing) + by
+        if at < 0 or not self._history:
+            return
+        self._write(self._history[at] if at < len(self._history) else "")
+        self._browsing = at if at < len(self._history) else None
+
+    def _fold(self, text: str) -> str:
+        number = str(len(self._pastes) + 1)
+        self._pastes[number] = text
+        lines = text.count("\n") + 1
+        return f"[paste #{number} +{lines} lines]" if lines > 1 else f"[paste #{number} {len(text)} chars]"
+
+    def _write(self, text: str) -> None:
+        self.text = text
+        self.move_cursor(self.document.end)

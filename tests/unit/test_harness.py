@@ -1,0 +1,359 @@
+"""The session driver: what a run leaves in the file, and who may do what when."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+import trio.testing
+
+from pi_trio.errors import BusyError, ConfigError, StorageError, UsageError
+from pi_trio.events import AgentEvent, InputReturned
+from pi_trio.harness.harness import AgentHarness, HarnessOptions
+from pi_trio.harness.retry import RetryPolicy
+from pi_trio.llm.auth import Credential
+from pi_trio.llm.protocol import Failure, Model
+from pi_trio.loop.grammar import State, check_events
+from pi_trio.messages import text_of
+from pi_trio.session.repository import SessionRepository
+from pi_trio.session.session import Session
+from pi_trio.testing import Call, Hang, ScriptedModel
+from pi_trio.tool import Tool, ToolResult
+
+
+async def _echo(call_id: str, args: Any, on_update: Any) -> ToolResult:
+    return ToolResult(f"echo {args.get('n', '')}")
+
+
+async def _stuck(call_id: str, args: Any, on_update: Any) -> ToolResult:
+    await trio.sleep_forever()
+    raise AssertionError("not reached")
+
+
+TOOLS = tuple(
+    Tool(name=name, description=name, parameters={"type": "object"}, execute=body)
+    for name, body in (("echo", _echo), ("stuck", _stuck))
+)
+
+
+class Bench:
+    """A harness over a session file, with everything it told."""
+
+    def __init__(self, harness: AgentHarness, model: ScriptedModel) -> None:
+        self.harness = harness
+        self.model = model
+        self.events: list[AgentEvent] = []
+        harness.hub.subscribe(self.events.append)
+
+    @property
+    def session(self) -> Session:
+        return self.harness.session
+
+    async def say(self, text: str) -> None:
+        self.harness.prompt(text)
+        await self.harness.wait_for_idle()
+
+    def kinds(self) -> list[str]:
+        """The entries of the branch: role of a message, name of a fact, else the type."""
+        return [head.detail or head.type for head in self.session.tree.branch(self.session.get_leaf_id())]
+
+    def texts(self) -> list[str]:
+        return [text_of(message.content) for message in self.harness.transcript]  # type: ignore[union-attr]
+
+    def requested(self, number: int) -> list[str]:
+        messages = self.model.requests[number].context.messages
+        return [text_of(message.content) for message in messages]
+
+
+@asynccontextmanager
+async def open_bench(session: Session, *answers: Any, **options: Any) -> AsyncIterator[Bench]:
+    model = ScriptedModel(answers)
+
+    async def credential(model: Model) -> Credential:
+        return Credential("none", "a test")
+
+    chosen = {
+        "stream_function": lambda _: model,
+        "credential": credential,
+        "tools": TOOLS,
+        "sections": lambda tools: {"preamble": "Be brief."},
+    }
+    async with trio.open_nursery() as nursery:
+        harness = AgentHarness(session, HarnessOptions(**{**chosen, **options}), nursery, model=model.model)
+        bench = Bench(harness, model)
+        yield bench
+        await harness.abort()
+        assert check_events(bench.events) is State.IDLE
+        nursery.cancel_scope.cancel()
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> SessionRepository:
+    return SessionRepository(tmp_path / "agent", tmp_path)
+
+
+async def test_a_turn_leaves_its_entries_in_order(repository: SessionRepository) -> None:
+    async with open_bench(repository.create(), Call("echo", {"n": 1}), "done") as bench:
+        await bench.say("go")
+        assert bench.kinds() == [
+            "turn/start",
+            "step/start",
+            "model_change",
+            "system",
+            "user",
+            "assistant",
+            "tool/call",
+            "toolResult",
+            "step/end",
+            "step/start",
+            "assistant",
+            "step/end",
+            "turn/end",
+        ]
+        assert bench.texts() == ["go", "", "echo 1", "done"]
+
+
+async def test_the_prompt_is_said_once_and_sent_with_every_request(repository: SessionRepository) -> None:
+    async with open_bench(repository.create(), "one", "two") as bench:
+        await bench.say("a")
+        await bench.say("b")
+        assert bench.kinds().count("system") == 1
+        assert [each.context.system_prompt for each in bench.model.requests] == ["Be brief."] * 2
+        assert [tool.name for tool in bench.model.requests[0].context.tools] == ["echo", "stuck"]
+        assert bench.requested(1) == ["a", "one", "b"]
+
+
+async def test_a_changed_section_is_recorded_as_a_patch(repository: SessionRepository) -> None:
+    said = {"preamble": "Be brief."}
+    async with open_bench(repository.create(), "1", "2", sections=lambda tools: dict(said)) as bench:
+        await bench.say("a")
+        said["rules"] = "No tables."
+        await bench.say("b")
+        assert bench.kinds().count("system") == 2
+        assert bench.model.requests[1].context.system_prompt == "Be brief.\n\nNo tables."
+
+
+async def test_a_session_that_is_opened_again_sends_what_it_would_have_sent(
+    repository: SessionRepository,
+) -> None:
+    session = repository.create()
+    async with open_bench(session, Call("echo"), "done") as bench:
+        await bench.say("go")
+        before = bench.texts()
+    session.close()
+    async with open_bench(repository.open(str(session.path)), "again") as bench:
+        assert bench.texts() == before
+        await bench.say("more")
+        assert bench.requested(0) == [*before, "more"]
+        assert bench.kinds().count("turn/start") == 2
+        assert bench.harness.turns == 2
+
+
+async def test_steering_enters_the_next_request_of_the_open_turn(repository: SessionRepository) -> None:
+    async with open_bench(repository.create(), Call("echo"), "done") as bench:
+        bench.harness.prompt("go")
+        bench.harness.steer("and hurry")
+        await bench.harness.wait_for_idle()
+        assert bench.requested(0) == ["and hurry", "go"]
+        assert bench.kinds().count("turn/start") == 1
+
+
+async def test_a_follow_up_opens_a_turn_of_its_own_in_the_same_run(repository: SessionRepository) -> None:
+    async with open_bench(repository.create(), "one", "two") as bench:
+        bench.harness.prompt("a")
+        bench.harness.follow_up("b")
+        await bench.harness.wait_for_idle()
+        assert bench.kinds().count("turn/start") == 2
+        assert [event.type for event in bench.events].count("agent_start") == 1
+        assert bench.texts() == ["a", "one", "b", "two"]
+
+
+async def test_a_prompt_while_running_is_refused_and_changes_nothing(repository: SessionRepository) -> None:
+    async with open_bench(repository.create(), Hang()) as bench:
+        bench.harness.prompt("a")
+        with pytest.raises(BusyError):
+            bench.harness.prompt("b")
+        with pytest.raises(BusyError):
+            bench.harness.navigate(None)
+        await bench.harness.abort()
+        assert bench.texts() == ["a"]
+
+
+async def test_a_blank_prompt_is_refused(repository: SessionRepository) -> None:
+    async with open_bench(repository.create()) as bench:
+        with pytest.raises(UsageError):
+            bench.harness.prompt(" \n")
+        assert not bench.harness.running
+
+
+async def test_an_abort_during_tools_gives_each_call_one_result(repository: SessionRepository) -> None:
+    """AB-01: the next request of the aborted session is whole."""
+    calls = [Call("echo"), Call("stuck"), Call("stuck")]
+    async with open_bench(repository.create(), calls, "fine") as bench:
+        bench.harness.prompt("go")
+        await trio.testing.wait_all_tasks_blocked()
+        await bench.harness.abort()
+        assert bench.kinds().count("toolResult") == 3
+        assert bench.kinds()[-3:] == ["toolResult", "step/end", "turn/end"]
+        await bench.say("and now?")
+        assert bench.requested(1)[-1] == "and now?"
+        roles = [message.role for message in bench.model.requests[1].context.messages]
+        assert roles == ["user", "assistant", "toolResult", "toolResult", "toolResult", "user"]
+
+
+async def test_an_abort_before_the_first_word_leaves_no_answer(repository: SessionRepository) -> None:
+    """AB-02"""
+    async with open_bench(repository.create(), Hang(), "fine") as bench:
+        bench.harness.prompt("go")
+        await trio.testing.wait_all_tasks_blocked()
+        await bench.harness.abort()
+        assert bench.kinds()[-3:] == ["assistant/attempt", "step/end", "turn/end"]
+        await bench.say("again")
+        assert bench.requested(1) == ["go", "again"]
+
+
+async def test_what_was_visible_at_an_abort_is_in_the_next_request(repository: SessionRepository) -> None:
+    async with open_bench(repository.create(), ["half an ans", Hang()], "fine") as bench:
+        bench.harness.prompt("go")
+        await trio.testing.wait_all_tasks_blocked()
+        await bench.harness.abort()
+        await bench.say("again")
+        assert bench.requested(1) == ["go", "half an ans", "again"]
+
+
+async def test_after_an_abort_the_queue_waits_behind_the_next_prompt(repository: SessionRepository) -> None:
+    async with open_bench(repository.create(), Hang(), "1", "2") as bench:
+        bench.harness.prompt("a")
+        bench.harness.follow_up("queued")
+        await trio.testing.wait_all_tasks_blocked()
+        await bench.harness.abort()
+        assert bench.harness.inbox.summary().follow_up == ("queued",)
+        await bench.say("b")
+        assert bench.texts() == ["a", "b", "1", "queued", "2"]
+
+
+async def test_a_missing_key_hands_the_prompt_back(repository: SessionRepository) -> None:
+    async def credential(model: Model) -> Credential:
+        raise ConfigError("no key")
+
+    async with open_bench(repository.create(), credential=credential) as bench:
+        bench.harness.prompt("go")
+        with pytest.raises(ConfigError, match="no key"):
+            await bench.harness.wait_for_idle()
+        (returned,) = [event for event in bench.events if isinstance(event, InputReturned)]
+        assert text_of(returned.messages[0].content) == "go"  # type: ignore[union-attr]
+        assert not bench.model.requests
+
+
+async def test_a_passing_failure_is_retried_in_the_open_step(
+    repository: SessionRepository, autojump_clock: trio.testing.MockClock
+) -> None:
+    answers = [Failure("busy", "overloaded"), Failure("slow down", "rate_limit", retry_after=7.0), "fine"]
+    async with open_bench(repository.create(), *answers) as bench:
+        began = trio.current_time()
+        await bench.say("go")
+        assert trio.current_time() - began == pytest.approx(2.0 + 7.0)
+        assert bench.kinds().count("step/start") == 1
+        assert bench.kinds().count("user") == 1
+        assert bench.texts() == ["go", "fine"]
+        assert [event.type for event in bench.events if "retry" in event.type] == [
+            "auto_retry_start",
+            "auto_retry_start",
+            "auto_retry_end",
+        ]
+
+
+async def test_an_abort_ends_the_wait_for_a_retry(
+    repository: SessionRepository, autojump_clock: trio.testing.MockClock
+) -> None:
+    """RT-04"""
+    async with open_bench(repository.create(), Failure("busy", "overloaded"), "never") as bench:
+        bench.harness.prompt("go")
+        await trio.sleep(1)
+        began = trio.current_time()
+        await bench.harness.abort()
+        assert trio.current_time() == began
+        assert len(bench.model.requests) == 1
+
+
+@pytest.mark.parametrize(
+    ("failure", "retries"),
+    [
+        (Failure("bad key", "auth"), 0),
+        (Failure("come back in an hour", "rate_limit", retry_after=3600.0), 0),
+        (Failure("busy", "overloaded"), 3),
+    ],
+)
+async def test_a_failure_that_stays_ends_the_turn(
+    repository: SessionRepository,
+    autojump_clock: trio.testing.MockClock,
+    failure: Failure,
+    retries: int,
+) -> None:
+    """RT-02: a wait that is too long is not waited for."""
+    async with open_bench(repository.create(), *[failure] * 5) as bench:
+        await bench.say("go")
+        assert len(bench.model.requests) == 1 + retries
+        last = bench.harness.transcript[-1]
+        assert (last.role, last.stop_reason) == ("assistant", "error")  # type: ignore[union-attr]
+        assert bench.kinds()[-3:] == ["assistant", "step/end", "turn/end"]
+
+
+def test_retries_wait_longer_up_to_a_limit() -> None:
+    policy = RetryPolicy(max_retries=9, base_delay=2.0, max_delay=10.0)
+    delays = [policy.retry(Failure("busy", "server"), attempt) for attempt in range(1, 5)]
+    assert [retry.delay for retry in delays if retry] == [2.0, 4.0, 8.0, 10.0]
+
+
+async def test_a_disk_that_refuses_stops_before_the_request(
+    repository: SessionRepository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SF-08: no request goes out and no tool starts unless everything so far is written."""
+    session = repository.create()
+    async with open_bench(session, "one", "two") as bench:
+        await bench.say("a")
+        saved = session.path.read_bytes()  # type: ignore[union-attr]
+
+        def full(entry: Any) -> Any:
+            raise StorageError("disk full")
+
+        monkeypatch.setattr(session, "append", full)
+        bench.harness.prompt("b")
+        with pytest.raises(StorageError, match="disk full"):
+            await bench.harness.wait_for_idle()
+        assert len(bench.model.requests) == 1
+        assert session.path.read_bytes() == saved  # type: ignore[union-attr]
+        monkeypatch.undo()
+        bench.model.add("three")
+        await bench.say("c")
+        assert bench.texts() == ["a", "one", "c", "two", "b", "three"]
+
+
+async def test_moving_the_leaf_changes_what_the_next_request_sees(repository: SessionRepository) -> None:
+    async with open_bench(repository.create(), "one", "two", "other") as bench:
+        await bench.say("a")
+        await bench.say("b")
+        first_answer = next(head.id for head in bench.session.heads if head.detail == "assistant")
+        bench.harness.navigate(first_answer)
+        assert bench.texts() == ["a", "one"]
+        await bench.say("c")
+        assert bench.requested(2) == ["a", "one", "c"]
+
+
+async def test_listeners_may_answer_the_settled_event_with_a_prompt(repository: SessionRepository) -> None:
+    async with open_bench(repository.create(), "one", "two") as bench:
+        prompts = iter(["b"])
+
+        def go_on(event: AgentEvent) -> None:
+            if event.type == "agent_settled":
+                for text in prompts:
+                    bench.harness.prompt(text)
+
+        bench.harness.hub.subscribe(go_on)
+        await bench.say("a")
+        await bench.harness.wait_for_idle()
+        assert bench.texts() == ["a", "one", "b", "two"]
