@@ -383,6 +383,11 @@ class _AgentDriver:
         self._messages = agent._messages
         self._view = agent._view
         self._tools: tuple[Tool, ...] | None = None
+        self._options = agent.options
+
+    @property
+    def listening(self) -> bool:
+        return self._agent._hub.listening
 
     @property
     def max_parallel_tool_calls(self) -> int:
@@ -440,12 +445,14 @@ class _AgentDriver:
         key = self._agent.options.api_key
         if self._agent.get_api_key is not None:
             key = await self._agent.get_api_key(self._model.provider) or key
-        options = attrs.evolve(self._agent.options, api_key=key, thinking_level=self._thinking_level)
+        level = self._thinking_level
+        if (self._options.api_key, self._options.thinking_level) != (key, level):
+            self._options = attrs.evolve(self._agent.options, api_key=key, thinking_level=level)
         return Request(
             model=self._model,
-            thinking_level=self._thinking_level,
+            thinking_level=level,
             stream=self._agent.stream_fn,
-            options=options,
+            options=self._options,
         )
 
     def admit(self, step: Step, request: Request, messages: Sequence[AgentMessage]) -> Admission:

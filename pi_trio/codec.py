@@ -141,7 +141,8 @@ def _make_encoder(cls: type[Any]) -> Convert:
                 continue
             out[key] = item if type(item) in _PLAIN else to_json(item)
         if keeps_extra:
-            out.update(value.extra)
+            for key, item in value.extra.items():
+                out.setdefault(key, item)  # a null kept there must not undo a field set since
         return out
 
     return encode
@@ -153,7 +154,11 @@ def _make_decoder(cls: type[Any]) -> Convert:
     hints = typing.get_type_hints(cls)
     fields = attrs.fields_dict(cls)
     plan = {
-        json_name(name): (name, _converter(hints[name]), spec.default is None)
+        json_name(name): (
+            name,
+            _converter(hints[name]),
+            spec.default is None and not spec.metadata.get("always"),
+        )
         for name, spec in fields.items()
         if name != "extra"
     }

@@ -163,6 +163,11 @@ class Hub:
         self._posted: deque[AgentEvent] = deque()
         self._wake = trio.Event()
 
+    @property
+    def listening(self) -> bool:
+        """Whether `emit` may have to wait."""
+        return bool(self._listeners or self._posted)
+
     def subscribe(self, listener: Listener) -> Callable[[], None]:
         """Have `listener` called, and awaited, for every event. Returns the unsubscribe function."""
         self._listeners.append(listener)
@@ -195,7 +200,7 @@ class Hub:
         A listener's exception is raised after all others have been told. If this is
         cancelled, or a listener fails, the outboxes have all the events all the same.
         """
-        if not self._listeners and not self._posted:
+        if not self.listening:
             for event in events:
                 self._reduce(event)
                 self._fill(event)

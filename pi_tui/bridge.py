@@ -180,6 +180,10 @@ class Subscription:
         self.outbox.close()
         await self._bridge.call(lambda runtime: runtime.unsubscribe(self.session_id, self.outbox))
 
+    def flush(self) -> None:
+        """Deliver now what has arrived, without waiting for the frame."""
+        self._drain()
+
     def _wake(self) -> None:
         """The outbox stopped being empty: look into it now, or when the next frame is due."""
         loop = asyncio.get_running_loop()

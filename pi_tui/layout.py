@@ -34,7 +34,7 @@ def arrange(width: int, pane: Pane, *, tools: bool, whole: bool) -> Arrangement:
     if whole and pane != "stream":
         return Arrangement(pane == "tree", stream=False, tools=pane == "tools", strip=False)
     tools = tools or pane == "tools"
-    tree = width >= THREE_FROM or not tools or pane == "tree"
-    return Arrangement(
-        tree, stream=True, tools=tools and (width >= THREE_FROM or pane != "tree"), strip=False
-    )
+    if width >= THREE_FROM:
+        return Arrangement(tree=True, stream=True, tools=tools, strip=False)
+    tools = tools and pane != "tree"
+    return Arrangement(tree=not tools, stream=True, tools=tools, strip=False)

@@ -21,6 +21,7 @@ from pi_trio.cli.stdio import Output, read_piped, reserved_output, tell
 from pi_trio.codec import dumps
 from pi_trio.errors import InternalError, PiError
 from pi_trio.events import AgentEvent, AgentSettled, MessageEnd
+from pi_trio.harness.runtime import open_runtime
 from pi_trio.hub import Outbox
 from pi_trio.messages import AssistantMessage, TextContent
 from pi_trio.remote.interface import Runtime
@@ -41,16 +42,14 @@ def run_print(namespace: argparse.Namespace) -> int:
 
 
 async def _print(namespace: argparse.Namespace, output: Output) -> int:
-    from pi_trio.harness.runtime import open_runtime
-
     as_json = namespace.mode == "json"
     try:
         config = runtime_config(namespace)
-        _tell_all(config.findings)
         prompts = gather_prompts(namespace.messages, await read_piped(needed=not namespace.messages))
         async with open_runtime(config) as runtime:
             snapshot = await open_chosen_session(runtime, namespace)
-            _tell_all(snapshot.findings)
+            for finding in snapshot.findings:
+                tell(finding)
             if snapshot.notice and sys.stderr is not None and sys.stderr.isatty():
                 tell(snapshot.notice)
             return await Conversation(runtime, snapshot.session.id, output, as_json=as_json).hold(prompts)
@@ -148,8 +147,3 @@ def _problem(answer: AssistantMessage | None) -> str | None:
 
 def _lines(items: Iterable[dict[str, Any]]) -> bytes:
     return b"".join(dumps(item) + b"\n" for item in items)
-
-
-def _tell_all(sentences: Iterable[str]) -> None:
-    for sentence in sentences:
-        tell(sentence)

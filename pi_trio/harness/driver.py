@@ -56,6 +56,10 @@ class HarnessDriver:
         return self._harness.options.tool_execution
 
     @property
+    def listening(self) -> bool:
+        return self._harness.hub.listening
+
+    @property
     def max_parallel_tool_calls(self) -> int:
         return self._harness.options.max_parallel_tool_calls
 

@@ -183,6 +183,7 @@ class AnswerBuilder:
         if block is None:
             return
         if self._half:  # its other half will not come
+            self._half = ""
             (self.text if isinstance(block, _Text) else self.thinking)("\ufffd")
         self._open = None
         whole = "".join(block.pieces)

@@ -45,7 +45,7 @@ class PartialMessage:
     """Grows by `apply`. `base` gives the fields that are known before the first event."""
 
     def __init__(self, base: AssistantMessage) -> None:
-        self._base = attrs.evolve(base, stop_reason="pending", content=())
+        self._base = base
         self._events: list[StreamEvent] = []
         self._folded = 0
         self._blocks: dict[int, _Block] = {}
@@ -75,7 +75,7 @@ class PartialMessage:
             self._fold(event)
         self._folded = count
         content = tuple(self._blocks[index].value() for index in sorted(self._blocks))
-        return attrs.evolve(self._base, content=content)
+        return attrs.evolve(self._base, content=content, stop_reason="pending")
 
     def _fold(self, event: StreamEvent) -> None:
         blocks = self._blocks

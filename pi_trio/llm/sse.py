@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, TypeAlias
-from urllib.parse import urlsplit
 
 import trio
 from attrs import frozen
@@ -118,10 +117,11 @@ class SseStream(trio.abc.ReceiveChannel["list[ServerSentEvent]"]):
 async def _read(request: SseRequest, headers: list[tuple[bytes, bytes]], stream: SseStream) -> None:
     import httpx
 
-    host = urlsplit(request.url).netloc.rpartition("@")[2]
+    host = ""
     timeout = httpx.Timeout(request.idle_timeout, connect=CONNECT_TIMEOUT, pool=None)
     failure = None
     try:
+        host = httpx.URL(request.url).netloc.decode()
         client = http_client(request.url)
         async with client.stream(
             "POST", request.url, content=request.body, headers=headers, timeout=timeout

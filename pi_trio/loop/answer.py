@@ -13,8 +13,8 @@ from pi_trio.events import AgentEvent, AutoRetryEnd, AutoRetryStart, MessageEnd,
 from pi_trio.llm.partial import PartialMessage
 from pi_trio.llm.protocol import Context, Done, Failed, Failure, StreamStart
 from pi_trio.loop.convert import convert_messages
-from pi_trio.loop.driver import Admission, Driver, Fact, Request, Retry, Step
-from pi_trio.messages import AssistantMessage, LlmMessage, now_ms
+from pi_trio.loop.driver import Admission, Driver, Fact, Request, Retry, Step, tell
+from pi_trio.messages import AssistantMessage, LlmMessage
 
 __all__ = ["Answer"]
 
@@ -75,7 +75,7 @@ class Answer:
         began = trio.current_time()
         try:
             context = await self._context(admission)
-            message, failure = await self._stream(request, context, self._partial)
+            message, failure = await self._stream(request, context, base, self._partial)
         except PiError as error:  # the configuration or the credentials, before anything was sent
             message, failure = self._partial.message(), Failure(str(error), "configuration")
         if failure is not None:
@@ -84,13 +84,13 @@ class Answer:
         return _stamped(message, base, elapsed), failure
 
     async def _stream(
-        self, request: Request, context: Context, partial: PartialMessage
+        self, request: Request, context: Context, base: AssistantMessage, partial: PartialMessage
     ) -> tuple[AssistantMessage, Failure | None]:
         emit = self._driver.emit
         async with request.stream(request.model, context, request.options) as events:
             async for event in events:
                 if not self._announced:
-                    await self._begin(partial.message())
+                    await self._begin(base)
                 if isinstance(event, Done):
                     return event.message, None
                 if isinstance(event, Failed):
@@ -121,7 +121,7 @@ class Answer:
         await self._end(message)
         if attempt > 1:
             failed = message.stop_reason == "error"
-            await self._say(AutoRetryEnd(not failed, attempt - 1, message.error_message))
+            await tell(self._driver, AutoRetryEnd(not failed, attempt - 1, message.error_message))
         return message
 
     async def _wait(self, retry: Retry, failure: Failure) -> None:
@@ -143,11 +143,7 @@ class Answer:
         self.message = message
         self._announced = False
         self._partial = None
-        await self._say(*events)
-
-    async def _say(self, *events: AgentEvent) -> None:
-        with self._driver.lifetime.shelter():
-            await self._driver.emit(*events)
+        await tell(self._driver, *events)
 
     def _so_far(self) -> AssistantMessage:
         return self._partial.message() if self._partial is not None else AssistantMessage(())
@@ -166,7 +162,12 @@ class Answer:
 def _blank(request: Request) -> AssistantMessage:
     model = request.model
     return AssistantMessage(
-        (), model.api, model.provider, model.id, thinking_level=request.thinking_level, timestamp=now_ms()
+        (),
+        model.api,
+        model.provider,
+        model.id,
+        stop_reason="pending",
+        thinking_level=request.thinking_level,
     )
 
 

@@ -20,7 +20,18 @@ from pi_trio.loop.lifetime import Lifetime
 from pi_trio.messages import AgentMessage, LlmMessage
 from pi_trio.tool import ExecutionMode, Tool
 
-__all__ = ["Admission", "Driver", "EnterStep", "Fact", "RejectStep", "Request", "Retry", "Step", "Turn"]
+__all__ = [
+    "Admission",
+    "Driver",
+    "EnterStep",
+    "Fact",
+    "RejectStep",
+    "Request",
+    "Retry",
+    "Step",
+    "Turn",
+    "tell",
+]
 
 TurnEndReason: TypeAlias = Literal["completed", "blocked", "stopped", "max_tokens", "error", "aborted"]
 
@@ -116,6 +127,10 @@ class Driver(Protocol):
         """The run's cancel scope."""
 
     @property
+    def listening(self) -> bool:
+        """Whether `emit` may wait for somebody."""
+
+    @property
     def new_messages(self) -> list[AgentMessage]:
         """The messages that this run has committed, in order."""
 
@@ -177,3 +192,12 @@ class Driver(Protocol):
 
     async def emit(self, *events: AgentEvent) -> None:
         """Tell everybody, with nothing in between. Outboxes have the events even if this is cancelled."""
+
+
+async def tell(driver: Driver, *events: AgentEvent) -> None:
+    """Emit what must be told even if the run is cancelled meanwhile."""
+    if driver.listening:
+        with driver.lifetime.shelter():
+            await driver.emit(*events)
+    else:
+        await driver.emit(*events)

@@ -7,9 +7,10 @@ shielded from cancellation, but once the run is cancelled only for `grace` secon
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator
+from contextlib import AbstractContextManager, asynccontextmanager
 from math import inf
+from types import TracebackType
 
 import trio
 
@@ -46,15 +47,9 @@ class Lifetime:
                 self._over = True
                 nursery.cancel_scope.cancel()
 
-    @contextmanager
-    def shelter(self) -> Iterator[None]:
+    def shelter(self) -> AbstractContextManager[object]:
         """Shielded work. When the grace is over it is cut off quietly, here."""
-        with trio.CancelScope(shield=True, deadline=self._deadline) as scope:
-            self._shelters.add(scope)
-            try:
-                yield
-            finally:
-                self._shelters.discard(scope)
+        return _Shelter(self._shelters, self._deadline)
 
     async def _watch(self) -> None:
         """Notice a cancel from outside, which would not reach the shelters."""
@@ -71,14 +66,40 @@ class Lifetime:
                 scope.deadline = self._deadline
 
 
-@asynccontextmanager
-async def plain_nursery() -> AsyncIterator[trio.Nursery]:
+class _Shelter:
+    """A shielded scope that its lifetime knows of while it is open."""
+
+    def __init__(self, known: set[trio.CancelScope], deadline: float) -> None:
+        self._known = known
+        self._scope = trio.CancelScope(shield=True, deadline=deadline)
+
+    def __enter__(self) -> None:
+        self._known.add(self._scope)
+        self._scope.__enter__()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool | None:
+        self._known.discard(self._scope)
+        return self._scope.__exit__(kind, error, trace)
+
+
+class plain_nursery:  # noqa: N801 - used like `trio.open_nursery`
     """A nursery that raises the first plain exception instead of a group of them."""
-    try:
-        async with trio.open_nursery() as nursery:
-            yield nursery
-    except BaseExceptionGroup as group:
-        raise _first(group) from None
+
+    def __init__(self) -> None:
+        self._manager = trio.open_nursery()
+
+    async def __aenter__(self) -> trio.Nursery:
+        return await self._manager.__aenter__()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool | None:
+        try:
+            return await self._manager.__aexit__(kind, error, trace)
+        except BaseExceptionGroup as group:
+            raise _first(group) from None
 
 
 def _first(error: BaseException) -> BaseException:

@@ -14,7 +14,6 @@ from attrs import define
 
 from pi_trio.events import (
     AgentEnd,
-    AgentEvent,
     AgentStart,
     MessageEnd,
     MessageStart,
@@ -22,7 +21,7 @@ from pi_trio.events import (
     TurnStart,
 )
 from pi_trio.loop.answer import Answer
-from pi_trio.loop.driver import Driver, RejectStep, Step, Turn, TurnEndReason
+from pi_trio.loop.driver import Driver, RejectStep, Step, Turn, TurnEndReason, tell
 from pi_trio.loop.hooks import FinishTurnResult, TurnContext
 from pi_trio.loop.tool_calls import ToolBatch
 from pi_trio.messages import AgentMessage, AssistantMessage, ToolResultMessage
@@ -65,7 +64,7 @@ class _Run:
                     failure = error
                     await self._report(error)
         finally:
-            await self._say(AgentEnd(tuple(self._driver.new_messages)))
+            await tell(self._driver, AgentEnd(tuple(self._driver.new_messages)))
         if failure is not None:
             raise failure
 
@@ -166,12 +165,12 @@ class _Run:
         finally:
             results = tools.outcome().results if tools is not None else ()
             if answer.message is not None:
-                await self._say(TurnEnd(answer.message, results))
+                await tell(self._driver, TurnEnd(answer.message, results))
 
     async def _announce(self, messages: Sequence[AgentMessage]) -> None:
         """Tell of what was admitted; it is committed, so nothing may come between."""
         for message in messages:
-            await self._say(MessageStart(message), MessageEnd(message))
+            await tell(self._driver, MessageStart(message), MessageEnd(message))
 
     async def _finish_turn(self, outcome: _Outcome) -> FinishTurnResult | None:
         hook = self._driver.hooks.finish_turn
@@ -210,11 +209,7 @@ class _Run:
         if self._told:
             return
         answer = Answer(self._driver, Step(0, 0))
-        await self._say(TurnStart())
+        await tell(self._driver, TurnStart())
         await answer.fail(error)
         if answer.message is not None:
-            await self._say(TurnEnd(answer.message))
-
-    async def _say(self, *events: AgentEvent) -> None:
-        with self._driver.lifetime.shelter():
-            await self._driver.emit(*events)
+            await tell(self._driver, TurnEnd(answer.message))

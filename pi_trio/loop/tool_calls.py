@@ -17,7 +17,6 @@ import trio
 from attrs import define, field, frozen
 
 from pi_trio.events import (
-    AgentEvent,
     MessageEnd,
     MessageStart,
     ToolExecutionEnd,
@@ -25,7 +24,7 @@ from pi_trio.events import (
     ToolExecutionUpdate,
 )
 from pi_trio.loop.arguments import ArgumentsError, validated
-from pi_trio.loop.driver import Driver, Step
+from pi_trio.loop.driver import Driver, Step, tell
 from pi_trio.loop.hooks import (
     AfterToolCallContext,
     AfterToolCallResult,
@@ -293,13 +292,14 @@ class ToolBatch:
         call = execution.call
         if not execution.recorded:
             self._record(execution)
-            await self._say(ToolExecutionStart(call.id, call.name, call.arguments))
+            await tell(self._driver, ToolExecutionStart(call.id, call.name, call.arguments))
         # still without a result: the body goes on although the run was stopped long ago
         execution.finish(ToolResult(ABORTED, is_error=True), "aborted")
         message = execution.message = self._message(execution)
         self._driver.commit(message)
         result = execution.result or ToolResult()
-        await self._say(
+        await tell(
+            self._driver,
             ToolExecutionEnd(call.id, call.name, result, result.is_error, execution.duration_ms),
             MessageStart(message),
             MessageEnd(message),
@@ -346,10 +346,6 @@ class ToolBatch:
             result.is_error,
             execution.duration_ms,
         )
-
-    async def _say(self, *events: AgentEvent) -> None:
-        with self._driver.lifetime.shelter():
-            await self._driver.emit(*events)
 
 
 def _error_result(error: Exception) -> ToolResult:

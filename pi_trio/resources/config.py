@@ -6,8 +6,10 @@ from pathlib import Path
 
 from attrs import field, frozen
 
+from pi_trio.errors import ConfigError
 from pi_trio.llm.protocol import ThinkingLevel
-from pi_trio.resources.paths import absolute, find_agent_dir, project_session_dir, working_directory
+from pi_trio.llm.thinking import LEVELS
+from pi_trio.resources.paths import absolute, find_agent_dir, working_directory
 from pi_trio.resources.settings import Settings, load_settings
 
 __all__ = ["RuntimeConfig"]
@@ -18,28 +20,33 @@ class RuntimeConfig:
     """Everything that is decided before the first session is opened.
 
     `model` and `thinking_level` are what was asked for now, and win over what a session
-    remembers, which wins over the settings. `flat_session_dir` tells that `session_dir` is
-    shared by all projects. `findings` are sentences about odd things in the settings file.
+    remembers, which wins over the settings. `session_dir` is one folder for the sessions of
+    all projects; None keeps them in the agent directory, by project. `findings` are sentences
+    about odd things in the settings file.
     """
 
     cwd: Path
     agent_dir: Path
-    session_dir: Path
-    flat_session_dir: bool = False
+    session_dir: Path | None = None
     settings: Settings = field(factory=Settings)
     model: str | None = None
     thinking_level: ThinkingLevel | None = None
-    api_key: str | None = None
+    api_key: str | None = field(default=None, repr=False)
     demo: bool = False
     no_session: bool = False
     findings: tuple[str, ...] = ()
+
+    @property
+    def flat_session_dir(self) -> bool:
+        """Whether one folder holds the sessions of all projects."""
+        return self.session_dir is not None
 
     @classmethod
     def load(
         cls,
         *,
         model: str | None = None,
-        thinking_level: ThinkingLevel | None = None,
+        thinking_level: str | None = None,
         session_dir: str | None = None,
         api_key: str | None = None,
         demo: bool = False,
@@ -47,20 +54,22 @@ class RuntimeConfig:
     ) -> RuntimeConfig:
         """The configuration for this environment and working directory.
 
-        Raises `ConfigError` if there is no usable home or working directory, or if the
-        settings are not JSON.
+        Raises `ConfigError` if there is no usable home or working directory, if the
+        settings are not JSON, or if there is no such thinking level.
         """
+        level = next((each for each in LEVELS if each == thinking_level), None)
+        if thinking_level is not None and level is None:
+            raise ConfigError(f"{thinking_level!r} is not a thinking level: it is one of {', '.join(LEVELS)}")
         cwd, agent_dir = working_directory(), find_agent_dir()
         settings, findings = load_settings(agent_dir / "settings.json")
         chosen = session_dir or settings.session_dir
         return cls(
             cwd=cwd,
             agent_dir=agent_dir,
-            session_dir=absolute(chosen) if chosen else project_session_dir(agent_dir, cwd),
-            flat_session_dir=bool(chosen),
+            session_dir=absolute(chosen) if chosen else None,
             settings=settings,
             model=model,
-            thinking_level=thinking_level,
+            thinking_level=level,
             api_key=api_key,
             demo=demo,
             no_session=no_session,

@@ -80,6 +80,17 @@ _SECRETS = re.compile(r"(_API_KEY|_AUTH_TOKEN|_OAUTH_TOKEN|_BEARER_TOKEN\w*)$|^P
 _MARKS = {"AI_AGENT": "pi-trio", "PI_CODING_AGENT": "true"}
 """Tells programs that an agent runs them."""
 
+_NO_KEYBOARD = {
+    "EDITOR": "false",
+    "VISUAL": "false",
+    "GIT_EDITOR": "true",  # takes the message that git proposes; without one, git refuses
+    "GIT_TERMINAL_PROMPT": "0",
+    "SSH_ASKPASS_REQUIRE": "never",
+    "PAGER": "cat",
+    "GIT_PAGER": "cat",
+}
+"""Makes programs that would wait for somebody fail, or go on, at once."""
+
 
 class LocalEnvironment:
     """The machine this runs on, with `cwd` as working directory.
@@ -191,7 +202,7 @@ class LocalEnvironment:
             if name in self._pass_variables or not _SECRETS.search(name)
         }
         tokens = f"{self._environ.get(TOKEN_VARIABLE, '')} {token}".strip()
-        return {**passed, **_MARKS, TOKEN_VARIABLE: tokens}
+        return {**passed, **_MARKS, **_NO_KEYBOARD, TOKEN_VARIABLE: tokens}
 
 
 class _LocalFile:

@@ -35,7 +35,7 @@ def render_item(item: Item, store: SessionStore, look: Look) -> list[Strip]:
     if item.kind == "notice":
         return wrapped(item.text, look.width, look.theme["muted"])
     if item.kind == "welcome":
-        return welcome(store.session, store.model, store.notice, look)
+        return welcome(store.session, store.notice, look)
     if item.kind == "turn":
         return [_turn_line(store.turn_stats(item), look)]
     match item.message:

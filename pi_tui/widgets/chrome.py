@@ -4,41 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from attrs import frozen
-from rich.cells import cell_len
 from rich.style import Style
 from textual.strip import Strip
 from textual.widget import Widget
 
 from pi_tui.items.paint import BOLD, Span, line
+from pi_tui.status import Part, fitting
 from pi_tui.theme import Theme
 from pi_tui.widgets.lines import OneLine
 
-__all__ = ["Part", "QueueLines", "Rule", "StatusLine", "TabStrip", "fitting"]
+__all__ = ["QueueLines", "Rule", "StatusLine", "TabStrip"]
 
 MOST_QUEUED = 4
 """Waiting messages that are shown; of more, their number."""
-
-
-@frozen
-class Part:
-    """A part of the status line. Those of the highest `rank` go first when there is no room."""
-
-    spans: tuple[Span, ...]
-    rank: int
-
-    @property
-    def cells(self) -> int:
-        """How wide it is."""
-        return sum(cell_len(text) for text, _ in self.spans)
-
-
-def fitting(parts: Sequence[Part], width: int) -> list[Part]:
-    """The parts that fit side by side, in their order; rank 0 always stays."""
-    kept = [part for part in parts if part.spans]
-    while len(kept) > 1 and sum(part.cells + 3 for part in kept) > width:
-        kept.remove(max(kept, key=lambda part: part.rank))
-    return kept
 
 
 class StatusLine(OneLine):
@@ -64,16 +42,16 @@ class Rule(OneLine):
     """A line across, with a label when there is something to say."""
 
     label = ""
-    token = "border"
+    colour = "border"
 
-    def tell(self, label: str, token: str) -> None:
+    def tell(self, label: str, colour: str) -> None:
         """Show a label, in the colour of a theme token."""
-        if (label, token) != (self.label, self.token):
-            self.label, self.token = label, token
+        if (label, colour) != (self.label, self.colour):
+            self.label, self.colour = label, colour
             self.refresh()
 
     def strip(self, width: int) -> Strip:
-        style = self.theme[self.token]
+        style = self.theme[self.colour]
         label = f" {self.label} " if self.label else ""
         return line(width, [("──" if label else "", style), (label, style + BOLD), ("─" * width, style)])
 
@@ -128,8 +106,5 @@ class QueueLines(Widget):
         if y == MOST_QUEUED - 1 and len(self._rows) > MOST_QUEUED:
             return line(width, [(f"  … {len(self._rows) - y} more", self.theme["muted"])])
         how, text = self._rows[y]
-        spans = [
-            (f" {y + 1} {how}  ", self.theme["warning"]),
-            (text.replace("\n", " ⏎ "), self.theme["muted"]),
-        ]
-        return line(width, spans)
+        mark = (f" {y + 1} {how}  ", self.theme["warning"])
+        return line(width, [mark, (text.replace("\n", " ⏎ "), self.theme["muted"])])

@@ -86,11 +86,11 @@ class Prompt(TextArea):
         else:
             self.action_newline()
 
-    def action_tab(self) -> None:
+    async def action_tab(self) -> None:
         if self.text.strip() and self.running:
             self._submit("follow_up")
         elif not self.text:
-            self.screen.run_action("next_pane")
+            await self.screen.run_action("next_pane")
 
     def action_newline(self) -> None:
         self.insert("\n")

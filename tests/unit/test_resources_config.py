@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from pi_trio.errors import ConfigError
 from pi_trio.resources.config import RuntimeConfig
-from pi_trio.resources.paths import project_session_dir
 
 
 @pytest.fixture
@@ -19,15 +19,21 @@ def agent_dir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def test_sessions_are_kept_by_project(agent_dir: Path, tmp_path: Path) -> None:
+def test_without_a_folder_sessions_are_kept_by_project(agent_dir: Path, tmp_path: Path) -> None:
     config = RuntimeConfig.load()
-    assert config.session_dir == project_session_dir(agent_dir, tmp_path)
-    assert not config.flat_session_dir
+    assert (config.cwd, config.agent_dir, config.session_dir) == (tmp_path, agent_dir, None)
 
 
 def test_one_folder_for_all_may_be_chosen_and_the_flag_wins(agent_dir: Path, tmp_path: Path) -> None:
     (agent_dir / "settings.json").write_text('{"sessionDir": "all", "maxRetrys": 1}')
-    assert RuntimeConfig.load().session_dir == tmp_path / "all"
-    config = RuntimeConfig.load(session_dir="/else")
-    assert (config.session_dir, config.flat_session_dir) == (Path("/else"), True)
+    config = RuntimeConfig.load()
+    assert config.session_dir == tmp_path / "all"
     assert len(config.findings) == 1
+    assert RuntimeConfig.load(session_dir="/else").session_dir == Path("/else")
+
+
+@pytest.mark.usefixtures("agent_dir")
+def test_an_unknown_thinking_level_is_refused() -> None:
+    assert RuntimeConfig.load(thinking_level="high").thinking_level == "high"
+    with pytest.raises(ConfigError, match="'hig' is not a thinking level: it is one of off, minimal"):
+        RuntimeConfig.load(thinking_level="hig")

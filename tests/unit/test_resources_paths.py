@@ -8,15 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from pi_trio.errors import ConfigError, StorageError
-from pi_trio.resources.paths import (
-    absolute,
-    find_agent_dir,
-    make_private_dir,
-    private_opener,
-    project_session_dir,
-    working_directory,
-)
+from pi_trio.errors import ConfigError
+from pi_trio.resources.paths import absolute, find_agent_dir, working_directory
 
 
 def test_the_agent_directory_is_named_or_in_the_home() -> None:
@@ -60,23 +53,3 @@ def test_a_deleted_working_directory_is_one_clear_sentence(
     gone.rmdir()
     with pytest.raises(ConfigError, match="working directory"):
         working_directory()
-
-
-def test_a_project_folder_has_a_readable_name() -> None:
-    assert project_session_dir(Path("/a"), Path("/home/u/p:q")) == Path("/a/sessions/--home-u-p-q--")
-
-
-def test_new_folders_and_files_are_private(tmp_path: Path) -> None:
-    folder = tmp_path / "one" / "two"
-    make_private_dir(folder)
-    make_private_dir(folder)
-    with open(folder / "file", "w", opener=private_opener):
-        pass
-    modes = [path.stat().st_mode & 0o777 for path in (tmp_path / "one", folder, folder / "file")]
-    assert modes == [0o700, 0o700, 0o600]
-
-
-def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
-    (tmp_path / "file").touch()
-    with pytest.raises(StorageError, match="cannot be made"):
-        make_private_dir(tmp_path / "file" / "folder")

@@ -87,7 +87,7 @@ class Server:
                 self.requests.append(request)
                 await self._answer(request, stream)
         except (trio.BrokenResourceError, trio.ClosedResourceError):
-            pass  # the client left, or the answer closed the connection
+            pass  # the client left, or the answer cut the connection
         finally:
             self._count(-1)
             await trio.aclose_forcefully(stream)
@@ -96,7 +96,8 @@ class Server:
         """Answer, giving up as soon as the client closes its side."""
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._watch, stream, nursery.cancel_scope)
-            await self.answer(request, Reply(stream))
+            with contextlib.suppress(trio.BrokenResourceError, trio.ClosedResourceError):
+                await self.answer(request, Reply(stream))
             nursery.cancel_scope.cancel()
 
     async def _watch(self, stream: trio.SocketStream, scope: trio.CancelScope) -> None:
@@ -121,7 +122,7 @@ async def _read_request(stream: trio.SocketStream) -> Request | None:
             return None
         data += more
     head, _, body = data.partition(b"\r\n\r\n")
-    lines = [line.partition(": ") for line in head.decode().split("\r\n")[1:]]
+    lines = [line.partition(": ") for line in head.decode("latin-1").split("\r\n")[1:]]
     headers = {name.lower(): value for name, _, value in lines}
     while len(body) < int(headers.get("content-length", 0)):
         body += await stream.receive_some()

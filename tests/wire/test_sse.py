@@ -6,9 +6,9 @@ import gc
 import time
 from collections.abc import AsyncIterator
 
-import httpx
 import pytest
 import trio
+import trio.testing
 
 from pi_trio.errors import ConfigError, ProviderError
 from pi_trio.llm.sse import SseRequest, open_sse
@@ -236,7 +236,3 @@ async def test_connection_is_used_again_after_an_answer_was_read(serve) -> None:
     for _ in range(5):
         await drain(ask(server))
     assert (len(server.requests), server.connections) == (5, 1)
-
-
-async def test_library_is_loaded_when_it_is_needed() -> None:
-    assert httpx.AsyncClient.__module__  # this module may import it; the runtime must not

@@ -1,0 +1,102 @@
+"""A session that is open in the runtime: its store, kept up to date, and its commands."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+
+from pi_trio.errors import BusyError
+from pi_trio.hub import Envelope
+from pi_trio.remote.interface import Moved, Runtime, Snapshot
+from pi_tui.bridge import Bridge, Subscription
+from pi_tui.store import SessionStore
+
+__all__ = ["LiveSession"]
+
+FIRST_LOADED = 60
+"""Items at the end of a session whose bodies are loaded before it is shown."""
+
+
+class LiveSession:
+    """All methods are called in the loop's thread and raise the runtime's `PiError`s."""
+
+    def __init__(self, bridge: Bridge, subscription: Subscription) -> None:
+        self._bridge = bridge
+        self._subscription = subscription
+        self.store = SessionStore(subscription.snapshot)
+
+    @classmethod
+    async def open(
+        cls,
+        bridge: Bridge,
+        choose: Callable[[Runtime], Awaitable[Snapshot]],
+        changed: Callable[[LiveSession], None],
+    ) -> LiveSession:
+        """Open the session that `choose` gives. `changed` is called when its store has changed."""
+        chosen = await bridge.call(choose)
+        early: list[Envelope] = []
+        deliver: Callable[[list[Envelope]], None] = early.extend
+        subscription = await bridge.subscribe(chosen.session.id, lambda batch: deliver(batch))
+        live = cls(bridge, subscription)
+
+        def apply(batch: list[Envelope]) -> None:
+            live.store.apply(batch)
+            changed(live)
+
+        deliver = apply
+        live.store.apply(early)
+        await live.load(live.store.missing_ids(len(live.store.items) - FIRST_LOADED, len(live.store.items)))
+        return live
+
+    @property
+    def id(self) -> str:
+        """The session's id."""
+        return self.store.session.id
+
+    async def close(self) -> None:
+        """Stop listening. The session stays open, and a run in it goes on."""
+        await self._subscription.close()
+
+    async def load(self, ids: Sequence[str]) -> None:
+        """Bring the bodies of entries into the store."""
+        if ids:
+            self.store.fill(await self._bridge.call(lambda runtime: runtime.entries(self.id, ids)))
+
+    async def recover(self) -> None:
+        """Start again from a snapshot, after events were lost."""
+        snapshot = await self._bridge.call(lambda runtime: runtime.snapshot(self.id))
+        self.store.reset(snapshot)
+        await self.load(
+            self.store.missing_ids(len(self.store.items) - FIRST_LOADED, len(self.store.items))
+        )
+
+    # ---------------------------------------------------------------- commands
+
+    async def say(self, text: str) -> None:
+        """Send a prompt; while a run goes on, steer it."""
+        try:
+            await self._bridge.call(lambda runtime: runtime.prompt(self.id, text))
+        except BusyError:
+            await self._bridge.call(lambda runtime: runtime.steer(self.id, text))
+
+    async def queue(self, text: str) -> None:
+        """Have a prompt wait until the agent would stop."""
+        await self._bridge.call(lambda runtime: runtime.follow_up(self.id, text))
+
+    async def abort(self) -> list[str]:
+        """Stop the run, and hand back the texts that wait, with the store up to date."""
+        await self._bridge.call(lambda runtime: runtime.abort(self.id))
+        waiting = await self._bridge.call(lambda runtime: runtime.clear_queue(self.id))
+        self._subscription.flush()
+        return [*self.store.take_returned(), *waiting.steering, *waiting.follow_up]
+
+    async def navigate(self, target_id: str) -> Moved:
+        """Move the leaf; the store is up to date afterwards."""
+        moved = await self._bridge.call(lambda runtime: runtime.navigate(self.id, target_id))
+        self._subscription.flush()
+        return moved
+
+    async def fork(self, target_id: str, *, before: bool) -> Moved:
+        """Make a new session of the path up to an entry, or before it."""
+        return await self._bridge.call(
+            lambda runtime: runtime.fork(self.id, target_id, "before" if before else "at")
+        )

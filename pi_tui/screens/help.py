@@ -1,0 +1,81 @@
+"""The keys that are bound now, over everything else. Made from the key table and the user's keymap."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.screen import ModalScreen
+from textual.strip import Strip
+
+from pi_tui.items.paint import BOLD, line
+from pi_tui.keymap import KEYS, UNBOUND, Area, key_label
+from pi_tui.theme import Theme
+from pi_tui.widgets.lines import LineView
+
+__all__ = ["HelpScreen"]
+
+KEY_CELLS = 16
+
+_TITLES: dict[Area, str] = {
+    "prompt": "In the prompt",
+    "tree": "In the session tree",
+    "tools": "In the tool pane",
+    "everywhere": "Everywhere",
+}
+
+
+class HelpScreen(ModalScreen[None]):
+    """Any of its keys closes it."""
+
+    DEFAULT_CSS = """
+    HelpScreen { align: center middle; background: ansi_default; }
+    HelpScreen KeyList { width: 76; max-width: 100%; height: 100%; padding: 1 2; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,question_mark,f1,q,ctrl+c,enter", "dismiss", "close", show=False, priority=True)
+    ]
+
+    def __init__(self, theme: Theme, keymap: Mapping[str, str]) -> None:
+        super().__init__()
+        self._theme = theme
+        self._keymap = keymap
+
+    def compose(self) -> ComposeResult:
+        """The list."""
+        yield KeyList(self._theme, self._keymap)
+
+
+class KeyList(LineView, can_focus=True):
+    """The table as lines."""
+
+    def __init__(self, theme: Theme, keymap: Mapping[str, str]) -> None:
+        super().__init__(theme)
+        self._rows = _rows(keymap)
+
+    def on_mount(self) -> None:
+        """There is nothing else to focus."""
+        self.set_line_count(len(self._rows))
+        self.focus()
+
+    def line_at(self, y: int) -> Strip | None:
+        if y >= len(self._rows):
+            return None
+        keys, text = self._rows[y]
+        if not keys:
+            return line(self.width, [(text, BOLD)])
+        return line(self.width, [(f"  {keys:<{KEY_CELLS}}", self.theme["accent"]), (text, self.theme["text"])])
+
+
+def _rows(keymap: Mapping[str, str]) -> list[tuple[str, str]]:
+    """Key and meaning; titles have no key."""
+    rows: list[tuple[str, str]] = []
+    for area, title in _TITLES.items():
+        rows += [("", ""), ("", title)] if rows else [("", title)]
+        for key in KEYS:
+            bound = keymap.get(key.id, key.keys)
+            if key.area == area and bound != UNBOUND:
+                rows.append((" ".join(dict.fromkeys(map(key_label, bound.split(",")[:2]))), key.help))
+    return rows

@@ -1,0 +1,120 @@
+"""What the status line and the rule above the prompt say: pure.
+
+The first part of the line always tells what Esc does now.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from attrs import frozen
+from rich.cells import cell_len
+
+from pi_tui.items.paint import Span
+from pi_tui.items.words import clock, money, tokens
+from pi_tui.ladder import Situation, escape_step
+from pi_tui.theme import Theme
+
+if TYPE_CHECKING:
+    from pi_tui.store import SessionStore
+
+__all__ = ["Part", "fitting", "key_hints", "rule_label", "status_parts"]
+
+SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+"""Frames of what works; the tools in the stream turn with them."""
+
+HIGH, FULL = 70, 90
+"""Percent of the context from which on its share is coloured."""
+
+
+@frozen
+class Part:
+    """A part of the status line. Those of the highest `rank` go first when there is no room."""
+
+    spans: tuple[Span, ...]
+    rank: int
+
+    @property
+    def cells(self) -> int:
+        """How wide it is."""
+        return sum(cell_len(text) for text, _ in self.spans)
+
+
+def fitting(parts: Sequence[Part], width: int) -> list[Part]:
+    """The parts that fit side by side, in their order; one always stays."""
+    kept = [part for part in parts if part.spans]
+    while len(kept) > 1 and sum(part.cells + 3 for part in kept) > width:
+        kept.remove(max(kept, key=lambda part: part.rank))
+    return kept
+
+
+def status_parts(store: SessionStore | None, now: Situation, message: str, theme: Theme) -> list[Part]:
+    """All parts, left to right. A `message` stands in the place of the key hints."""
+    if message:
+        first = Part(((message, theme["warning"]),), 0)
+    else:
+        first = Part(((key_hints(now), theme["muted"]),), 0)
+    if store is None:
+        return [first, Part((("starting …", theme["dim"]),), 1)]
+    return [first, _model(store, theme), _context(store, theme), _cost(store, theme), _branch(store, theme)]
+
+
+def key_hints(now: Situation) -> str:
+    """What the most important keys do now; what Esc does comes first."""
+    hints = [f"esc {step.value}"] if (step := escape_step(now)).value else []
+    if now.in_pane:
+        hints.append("enter go · b branch · f fork · - back" if now.pane == "tree" else "[ ] select")
+    elif now.running and now.draft:
+        hints.append("enter steer · tab queue")
+    elif now.draft:
+        hints.append("enter send")
+    else:
+        hints.append("ctrl+t tree · ? help")
+    return " · ".join(hints)
+
+
+def rule_label(store: SessionStore | None, now: Situation, tick: int) -> str:
+    """What goes on, in the line above the prompt; empty while nothing does."""
+    if store is None or not store.running:
+        return ""
+    if now.stopping:
+        return "stopping …"
+    if store.retry is not None:
+        left = max(store.retry.due - store.clock(), 0)
+        return f"retry {store.retry.attempt}/{store.retry.max_attempts} in {left:.0f}s: {store.retry.reason}"
+    working = f"{SPINNER[tick % len(SPINNER)]} {clock(store.clock() - store.run_started)}"
+    if not now.draft:
+        return working
+    return f"{working} · steering ▸ goes in after this {'tool' if store.running_calls else 'answer'}"
+
+
+def _model(store: SessionStore, theme: Theme) -> Part:
+    level = store.thinking_level
+    name = f"{store.model.id} {level}" if store.model.reasoning and level != "off" else store.model.id
+    return Part(((name, theme["muted"]),), 2)
+
+
+def _context(store: SessionStore, theme: Theme) -> Part:
+    used, window = store.context_tokens, store.model.context_window
+    if used is None or not window:
+        return Part((("ctx ?", theme["muted"]),), 1)
+    percent = round(100 * used / window)
+    colour = "error" if percent >= FULL else "warning" if percent >= HIGH else "muted"
+    size = f"ctx {tokens(used)}/{tokens(window)} {percent}%" if used else "ctx 0%"
+    return Part(((size, theme[colour]),), 1)
+
+
+def _cost(store: SessionStore, theme: Theme) -> Part:
+    cost, complete = store.cost
+    if store.model.cost is None and not cost:
+        return Part((("price unknown", theme["muted"]),), 4)
+    return Part(((("" if complete else "≥ ") + money(cost), theme["muted"]),), 4)
+
+
+def _branch(store: SessionStore, theme: Theme) -> Part:
+    flat = store.tree
+    if flat.branches < 2:
+        return Part((), 3)
+    mark = f"⎇ {flat.branch}/{flat.branches}" if flat.branch else f"⎇ {flat.branches}"
+    return Part(((mark, theme["accent"]),), 3)
