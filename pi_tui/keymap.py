@@ -50,7 +50,7 @@ KEYS = (
     Key("tui.altScreen.bottom", "ctrl+end", "bottom", "to the end, and follow", "everywhere", True),
     Key("app.help", "f1,question_mark", "help", "this help (? on an empty prompt)", "everywhere"),
     Key("tui.input.submit", "enter", "send", "send; while running: steer", "prompt", True),
-    Key("app.message.followUp", "alt+enter", "follow_up", "while running: queue; idle: new line", "prompt", True),
+    Key("app.message.followUp", "alt+enter", "follow_up", "queue; when idle: new line", "prompt", True),
     Key("tui.input.tab", "tab", "tab", "while running: queue the text; empty: next pane", "prompt", True),
     Key("tui.input.newLine", "ctrl+j,shift+enter,shift+\\r", "newline", "new line", "prompt", True),
     Key("tui.editor.cursorUp", "up", "up", "cursor up; on an empty prompt: earlier prompts", "prompt", True),

@@ -12,7 +12,6 @@ __all__ = ["Situation", "Step", "clear_step", "escape_step", "exit_step"]
 class Step(Enum):
     """One rung. The value is how the status line names it; empty is not worth naming."""
 
-    CLOSE = "close"
     DISARM = "keep on"
     LEAVE_PANE = "back to prompt"
     ABORT = "stop turn"
@@ -27,18 +26,20 @@ class Step(Enum):
 class Situation:
     """All that the rungs depend on. `armed` is the question that the next press would answer."""
 
-    overlay: bool = False
-    in_pane: bool = False
+    pane: str = "stream"
     running: bool = False
     stopping: bool = False
     draft: bool = False
     armed: str = ""
 
+    @property
+    def in_pane(self) -> bool:
+        """Whether the keys go to another pane than the stream and its prompt."""
+        return self.pane != "stream"
+
 
 def escape_step(now: Situation) -> Step:
-    """Esc: close what is open, then leave the pane, then stop the run."""
-    if now.overlay:
-        return Step.CLOSE
+    """Esc: take a question back, then leave the pane, then stop the run."""
     if now.armed:
         return Step.DISARM
     if now.in_pane:

@@ -65,9 +65,7 @@ class LiveSession:
         """Start again from a snapshot, after events were lost."""
         snapshot = await self._bridge.call(lambda runtime: runtime.snapshot(self.id))
         self.store.reset(snapshot)
-        await self.load(
-            self.store.missing_ids(len(self.store.items) - FIRST_LOADED, len(self.store.items))
-        )
+        await self.load(self.store.missing_ids(len(self.store.items) - FIRST_LOADED, len(self.store.items)))
 
     # ---------------------------------------------------------------- commands
 

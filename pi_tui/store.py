@@ -151,6 +151,11 @@ class SessionStore:
         """The entries without which items `first` to `last` (exclusive) cannot be drawn."""
         return [id_ for item in self.items[max(first, 0) : last] if item.missing for id_ in item.ids]
 
+    @property
+    def has_file(self) -> bool:
+        """Whether the session can be opened again: its file appears with the first input."""
+        return self.session.path is not None and bool(self.heads)
+
     def prompts(self) -> list[str]:
         """The texts of the user's prompts on this path, as far as they are loaded."""
         return [text_of(item.message.content) for item in self.items if isinstance(item.message, UserMessage)]

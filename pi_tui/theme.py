@@ -84,6 +84,7 @@ class Theme:
         from textual.theme import Theme as TextualTheme
 
         variables = {f"pi-{token}": colour or "ansi_default" for token, colour in self.colors.items()}
+        variables |= {"ansi-background": "ansi_default", "ansi-foreground": "ansi_default"}
         return TextualTheme(
             name=f"pi-{self.name}",
             primary=variables["pi-accent"],

@@ -40,6 +40,8 @@ async def stream_answer(request: SseRequest, decoder: Decoder) -> AsyncIterator[
     """Send `request` and yield what `decoder` makes of the answer."""
     async with open_sse(request) as source:
         yield StreamEvents(_Decoded(source, decoder))
+        if decoder.ended:
+            await source.wind_up()
 
 
 class _Decoded(trio.abc.ReceiveChannel[Sequence[StreamEvent]]):

@@ -27,6 +27,7 @@ __all__ = ["ResponseHook", "SseRequest", "SseStream", "open_sse"]
 
 CONNECT_TIMEOUT = 10.0
 _ERROR_BODY_TIMEOUT = 10.0
+_END_OF_BODY_TIMEOUT = 0.05
 _READ_AHEAD = 64  # pieces of at most 64 KiB, as the HTTP library reads them
 _NOT_A_STREAM = ("application/json", "text/html")
 
@@ -86,6 +87,12 @@ class SseStream(trio.abc.ReceiveChannel["list[ServerSentEvent]"]):
             while True:  # what came meanwhile needs no further wait
                 batch += self._receive.receive_nowait()
         return batch
+
+    async def wind_up(self) -> None:
+        """Let the body come to its end, if it soon does: then the connection can be used again."""
+        with trio.move_on_after(_END_OF_BODY_TIMEOUT):
+            async for _ in self._receive:
+                pass
 
     async def aclose(self) -> None:
         self.close()

@@ -17,10 +17,10 @@ from pi_trio.text import sanitise
 from pi_tui.items.paint import BOLD, Look, Span, indented, line, one_line, wrapped
 from pi_tui.items.words import clock, duration, plural
 from pi_tui.shown import Call
+from pi_tui.status import SPINNER
 
 __all__ = ["call_details", "call_line", "call_strips", "diff_of"]
 
-SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 NAME_CELLS = 6
 FAILED_LINES = 5
 EXPANDED_LINES = 200

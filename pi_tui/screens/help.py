@@ -66,7 +66,8 @@ class KeyList(LineView, can_focus=True):
         keys, text = self._rows[y]
         if not keys:
             return line(self.width, [(text, BOLD)])
-        return line(self.width, [(f"  {keys:<{KEY_CELLS}}", self.theme["accent"]), (text, self.theme["text"])])
+        key = (f"  {keys:<{KEY_CELLS}}", self.theme["accent"])
+        return line(self.width, [key, (text, self.theme["text"])])
 
 
 def _rows(keymap: Mapping[str, str]) -> list[tuple[str, str]]:

@@ -37,7 +37,7 @@ class Body(Horizontal):
         yield self.transcript
         yield self.tool_pane
 
-    def arrange(self, arrangement: Arrangement) -> None:
+    def lay_out(self, arrangement: Arrangement) -> None:
         """Show the panes that are seen, in the widths that they then have."""
         self.tree_pane.display = arrangement.tree
         self.transcript.display = arrangement.stream

@@ -6,8 +6,14 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+import trio
+import trio.testing
+
+from pi_trio import Agent, AgentEvent, MessageEnd, ToolResult
+from pi_trio.loop.grammar import State, check_events
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text("utf-8")
@@ -31,6 +37,34 @@ def test_the_example_runs(tmp_path: Path) -> None:
     assert (events[0], events[-1]) == ("agent_start", "agent_settled")
     assert "tool_execution_end" in events
     assert answer == "Take an umbrella."
+
+
+async def test_the_example_can_be_cancelled_from_outside() -> None:
+    (example,) = _blocks("python")
+    events: list[AgentEvent] = []
+
+    class Watched(Agent):
+        def __init__(self, **options: Any) -> None:
+            super().__init__(**options)
+            self.subscribe(events.append)
+
+    async def stuck(call_id: str, args: Any, on_update: Any) -> ToolResult:
+        await trio.sleep_forever()
+        raise AssertionError("not reached")
+
+    names: dict[str, Any] = {}
+    exec(example.removesuffix("trio.run(main)\n"), names)
+    names.update(Agent=Watched, weather=stuck, print=lambda line: None)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(names["main"])
+        await trio.testing.wait_all_tasks_blocked()
+        nursery.cancel_scope.cancel()
+    assert check_events(events) is State.IDLE
+    assert [event.message.role for event in events if isinstance(event, MessageEnd)] == [
+        "user",
+        "assistant",
+        "toolResult",
+    ]
 
 
 def test_the_first_two_commands_are_the_screen_and_the_tests() -> None:

@@ -6,6 +6,7 @@ import os
 import resource
 import stat
 import sys
+import tempfile
 from pathlib import Path
 
 import attrs
@@ -13,6 +14,7 @@ import pytest
 import trio
 
 from pi_trio.messages import text_of
+from pi_trio.text import sanitise
 from pi_trio.tools import LocalEnvironment, ToolError, bash_tool
 from pi_trio.tools.output import Output, Scratch
 from pi_trio.tools.processes import TOKEN_VARIABLE
@@ -38,6 +40,12 @@ def processes() -> list[str]:
 
 def descriptors() -> int:
     return len(list(Path("/proc/self/fd").iterdir()))
+
+
+@pytest.fixture(autouse=True)
+def scratch(tmp_path_factory, monkeypatch):
+    """Full outputs go where pytest tidies up."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path_factory.mktemp("scratch")))
 
 
 @pytest.fixture
@@ -258,6 +266,13 @@ async def test_binary_output(bash, command):
     assert shown.encode()
 
 
+async def test_progress_bars_are_one_line(bash):
+    """BA-10"""
+    result = await bash(r'for i in $(seq 1 2000); do printf "\r%d" $i; done; echo')
+    assert text(result).count("\n") == 1
+    assert sanitise(text(result)) == "2000\n"
+
+
 @pytest.mark.parametrize("step", [1, 2, 3, 5])
 async def test_letters_are_not_damaged_by_chunks(step):
     data = "한😀é\n".encode() * 20
@@ -426,7 +441,8 @@ async def test_an_abort_spares_what_other_calls_started(bash, mark):
 @needs_proc
 async def test_an_agent_inside_an_agent_is_stopped_with_it(tmp_path, mark):
     outer = LocalEnvironment(tmp_path)
-    inherited = {**os.environ, TOKEN_VARIABLE: f"{outer._token}.1."}
+    token = text(await Caller(outer)(f"echo ${TOKEN_VARIABLE}")).strip()
+    inherited = {**os.environ, TOKEN_VARIABLE: token}
     inner = Caller(LocalEnvironment(tmp_path, environ=inherited))
     await inner(f"setsid sleep {mark} & echo done")
     assert running(mark)

@@ -103,7 +103,7 @@ class Server:
     async def _watch(self, stream: trio.SocketStream, scope: trio.CancelScope) -> None:
         """Wait for the client's end, or for its next request, which is none of our business."""
         more = b""
-        with contextlib.suppress(OSError):  # reset: gone as well
+        with contextlib.suppress(OSError, trio.ClosedResourceError):  # reset, or cut by the answer
             more = await stream.socket.recv(1, trio.socket.MSG_PEEK)
         if not more:
             scope.cancel()

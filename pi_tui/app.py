@@ -1,0 +1,90 @@
+"""The program: theme, keys, the main screen, and a runtime behind it that starts after the first frame."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, ClassVar
+
+from textual.app import App
+from textual.binding import BindingType
+
+from pi_trio.errors import PiError
+from pi_tui.bridge import Bridge, OpenRuntime
+from pi_tui.screens.main import MainScreen
+from pi_tui.theme import Theme
+
+if TYPE_CHECKING:
+    from pi_trio.remote.interface import Runtime, Snapshot
+
+__all__ = ["PiApp"]
+
+
+class PiApp(App[None]):
+    """`open_runtime` and `choose` are called in the runtime's thread; `choose` opens the first session.
+
+    After the app has ended, `failure` is what the runtime raised or what kept it from
+    starting, and `resume` the id of a session that has a file.
+    """
+
+    ENABLE_COMMAND_PALETTE = False
+    BINDINGS: ClassVar[list[BindingType]] = []
+
+    def __init__(
+        self,
+        open_runtime: OpenRuntime,
+        choose: Callable[[Runtime], Awaitable[Snapshot]],
+        theme: Theme,
+        *,
+        keymap: Mapping[str, str] | None = None,
+        messages: Sequence[str] = (),
+    ) -> None:
+        super().__init__()
+        self.pi_theme = theme
+        self.user_keymap = dict(keymap or {})
+        self.failure: BaseException | None = None
+        self._open_runtime = open_runtime
+        self._choose = choose
+        self._messages = messages
+        self._bridge: Bridge | None = None
+        self._main = MainScreen(theme)
+        self.register_theme(theme.textual())
+        self.theme = f"pi-{theme.name}"
+
+    @property
+    def resume(self) -> str | None:
+        """The id of the current session, if it can be opened again."""
+        live = self._main.live
+        return live.id if live is not None and live.store.has_file else None
+
+    def get_default_screen(self) -> MainScreen:
+        """The only screen that is always there."""
+        return self._main
+
+    def on_mount(self) -> None:
+        """The runtime is imported and started behind the first frame."""
+        self.set_keymap(self.user_keymap)
+        self.call_after_refresh(self._start)
+
+    def _start(self) -> None:
+        self._bridge = Bridge(self._open_runtime)
+        self._bridge.start()
+        self.run_worker(self._begin(self._bridge))
+        self.run_worker(self._watch(self._bridge))
+
+    async def _begin(self, bridge: Bridge) -> None:
+        try:
+            await self._main.begin(bridge, self._choose, self._messages)
+        except PiError as error:
+            self.failure = self.failure or error
+            self.exit(return_code=1)
+
+    async def _watch(self, bridge: Bridge) -> None:
+        """A runtime that ends by itself takes the screen with it."""
+        self.failure = await bridge.done or self.failure
+        self.exit(return_code=1)
+
+    async def stop_runtime(self) -> None:
+        """End the runtime and all its children, and wait for it. Called when the screen is gone."""
+        if self._bridge is not None:
+            self._bridge.stop()
+            self.failure = await self._bridge.done or self.failure
