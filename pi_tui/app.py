@@ -80,11 +80,11 @@ class PiApp(App[None]):
 
     async def _watch(self, bridge: Bridge) -> None:
         """A runtime that ends by itself takes the screen with it."""
-        self.failure = await bridge.done or self.failure
+        self.failure = await bridge.ended() or self.failure
         self.exit(return_code=1)
 
     async def stop_runtime(self) -> None:
         """End the runtime and all its children, and wait for it. Called when the screen is gone."""
         if self._bridge is not None:
             self._bridge.stop()
-            self.failure = await self._bridge.done or self.failure
+            self.failure = await self._bridge.ended() or self.failure

@@ -46,7 +46,6 @@ class Bridge:
     """Runs a runtime in a thread. All methods are called in the loop's thread.
 
     `open_runtime` is called in the trio thread; what it imports does not delay the screen.
-    `done` gives, once the runtime and all its children have ended, what it raised, or None.
     """
 
     def __init__(self, open_runtime: OpenRuntime) -> None:
@@ -59,7 +58,7 @@ class Bridge:
         self._token: trio.lowlevel.TrioToken | None = None
         self._scope: trio.CancelScope | None = None
         self._stopped = False
-        self.done: asyncio.Future[BaseException | None] = self._loop.create_future()
+        self._done: asyncio.Future[BaseException | None] = self._loop.create_future()
 
     def start(self) -> None:
         """Start the thread. Commands given before the runtime is open wait for it."""
@@ -67,11 +66,15 @@ class Bridge:
         self._thread.start()
 
     def stop(self) -> None:
-        """End the runtime, and with it every run. `done` tells when it is over."""
+        """End the runtime, and with it every run. `ended` tells when it is over."""
         self._stopped = True
         if self._thread.ident is None:  # never started
-            _settle(self.done, None, None)
+            _settle(self._done, None, None)
         self._to_trio(self._cancel)
+
+    async def ended(self) -> BaseException | None:
+        """Wait until the runtime and all its children have ended: what it raised, or None."""
+        return await asyncio.shield(self._done)
 
     async def call(self, command: Callable[[Runtime], Awaitable[T]]) -> T:
         """Run a command on the runtime, and give its result or raise what it raised.
@@ -81,7 +84,7 @@ class Bridge:
         """
         await asyncio.shield(self._ready)
         result: asyncio.Future[T] = self._loop.create_future()
-        if self.done.done():
+        if self._done.done():
             raise RuntimeEndedError("the runtime has ended")
         self._waiting.add(result)
         result.add_done_callback(self._waiting.discard)
@@ -157,7 +160,7 @@ class Bridge:
         self._thread.join()
         for waiting in tuple(self._waiting):
             _settle(waiting, None, RuntimeEndedError("the runtime has ended"))
-        _settle(self.done, outcome, None)
+        _settle(self._done, outcome, None)
         _settle(self._ready, None, None)
 
 

@@ -200,7 +200,7 @@ class SessionStore:
             files=len({path for call in calls if (path := _changed_file(call.name, call.arguments))}),
             tokens=sum(answer.usage.total_tokens for answer in answers),
             cost=sum(answer.usage.cost.total for answer in answers),
-            seconds=_seconds(self._timestamp(shown[0]) if shown else "", self._timestamp(turn)),
+            seconds=_seconds(next(filter(None, map(self._timestamp, shown)), ""), self._timestamp(turn)),
             complete=not any(item.missing for item in shown),
         )
 
@@ -304,12 +304,15 @@ class SessionStore:
 
     def _end_call(self, event: ToolExecutionEnd) -> None:
         call = self._call(event.tool_call_id, event.tool_name, {})
-        call.duration_ms = event.duration_ms
-        self._update_call(call, event.result, _outcome(event.is_error, event.result.details))
+        if not call.over:  # its entry, which says more, may have come before
+            call.duration_ms = event.duration_ms
+            self._update_call(call, event.result, _outcome(event.is_error, event.result.details))
 
     def _settle_call(self, message: ToolResultMessage, item: Item | None) -> None:
         call = self._call(message.tool_call_id, message.tool_name, {})
-        call.state, call.output = _outcome(message.is_error, message.details), text_of(message.content)
+        call.state = _outcome(message.is_error, message.details)
+        if call.state != "stopped" or not call.output:  # what a stopped call had printed is worth more
+            call.output = text_of(message.content)
         call.details, call.duration_ms = message.details, message.duration_ms
         call.item = call.item or item
         _touch(call)

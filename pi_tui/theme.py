@@ -91,6 +91,8 @@ class Theme:
             foreground="ansi_default",
             background="ansi_default",
             surface="ansi_default",
+            panel="ansi_default",
+            boost="ansi_default",
             dark=self.dark,
             ansi=True,
             variables=variables,

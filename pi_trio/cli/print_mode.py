@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterable
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -57,7 +58,8 @@ async def _print(namespace: argparse.Namespace, output: Output) -> int:
         return _BROKEN_PIPE
     except PiError as error:
         if as_json:
-            await output.write(_lines([{"type": "error", "message": str(error)}]))
+            with suppress(BrokenPipeError):  # standard error has it too
+                await output.write(_lines([{"type": "error", "message": str(error)}]))
         tell(str(error))
         return 1
 

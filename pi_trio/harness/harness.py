@@ -29,7 +29,7 @@ from pi_trio.harness.retry import RetryPolicy
 from pi_trio.hub import Hub
 from pi_trio.llm.auth import Credential
 from pi_trio.llm.partial import PartialView
-from pi_trio.llm.protocol import Model, StreamFunction, StreamOptions, ThinkingLevel
+from pi_trio.llm.protocol import Model, StreamFunction, StreamOptions, ThinkingLevel, ToolCallStart
 from pi_trio.loop.arguments import preload
 from pi_trio.loop.convert import LlmView
 from pi_trio.loop.hooks import Hooks
@@ -101,6 +101,7 @@ class AgentHarness:
         self._idle = trio.Event()
         self._idle.set()
         self._failure: Exception | None = None
+        self._preloading = False
         self._streaming: AssistantMessage | PartialView | None = None
         self._running_calls: dict[str, ToolExecutionStart] = {}
         session.on_append = lambda entry: self.hub.post(EntryAppended(entry))
@@ -198,7 +199,6 @@ class AgentHarness:
 
     async def _run(self, driver: HarnessDriver) -> None:
         """Run in the background: what fails is told in events, and raised by `wait_for_idle`."""
-        self._nursery.start_soon(preload)
         try:
             await run_agent_loop(driver)
         except Exception as error:
@@ -235,6 +235,9 @@ class AgentHarness:
         match event:
             case MessageUpdate():
                 self._streaming = event.view
+                if isinstance(event.assistant_message_event, ToolCallStart) and not self._preloading:
+                    self._preloading = True
+                    self._nursery.start_soon(preload)
             case MessageStart(message) if isinstance(message, AssistantMessage):
                 self._streaming = message
             case MessageEnd(message) if isinstance(message, AssistantMessage):

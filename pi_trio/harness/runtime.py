@@ -21,8 +21,8 @@ from pi_trio.llm.auth import Credential
 from pi_trio.llm.protocol import Model, ThinkingLevel
 from pi_trio.llm.registry import ModelChoice, Models
 from pi_trio.llm.thinking import LEVELS, clamp_level
-from pi_trio.loop.lifetime import plain_nursery
 from pi_trio.messages import ImageContent
+from pi_trio.nursery import plain_nursery
 from pi_trio.remote.interface import Disposition, ForkPosition, Moved, SessionInfo, Snapshot
 from pi_trio.resources.config import RuntimeConfig
 from pi_trio.resources.context_files import load_context_files

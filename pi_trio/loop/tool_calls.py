@@ -31,8 +31,8 @@ from pi_trio.loop.hooks import (
     BeforeToolCallContext,
     BeforeToolCallResult,
 )
-from pi_trio.loop.lifetime import plain_nursery
-from pi_trio.messages import AgentMessage, AssistantMessage, ToolCall, ToolResultMessage
+from pi_trio.messages import AgentMessage, AssistantMessage, TextContent, ToolCall, ToolResultMessage
+from pi_trio.nursery import plain_nursery
 from pi_trio.tool import ExecutionMode, Tool, ToolResult
 
 __all__ = ["ToolBatch", "ToolOutcome"]
@@ -43,6 +43,8 @@ TRUNCATED = (
     "Not run: the answer hit the output limit, so the arguments may be cut off. "
     "Send the call again, with less text if need be."
 )
+
+NO_PROGRESS = ToolResult()
 
 
 @frozen
@@ -67,6 +69,7 @@ class _Execution:
     ran: bool = False
     code: str | None = None
     duration_ms: int | None = None
+    progress: ToolResult = NO_PROGRESS
     result: ToolResult | None = None
     message: ToolResultMessage | None = None
     dispatched: trio.Event = field(factory=trio.Event)
@@ -77,6 +80,11 @@ class _Execution:
         """Set the result, once."""
         if self.result is None:
             self.result, self.code = result, code
+
+    def cut_off(self, text: str, code: str) -> None:
+        """Set the result of a body that was stopped: what it had reported, and `text`."""
+        content = (*self.progress.content, TextContent(text))
+        self.finish(ToolResult(content, self.progress.details, is_error=True), code)
 
 
 class ToolBatch:
@@ -192,7 +200,7 @@ class ToolBatch:
             if execution.result is None and execution.tool is not None:
                 await self._run_body(execution, execution.tool)
         except trio.Cancelled:
-            execution.finish(ToolResult(ABORTED, is_error=True), "aborted")
+            execution.cut_off(ABORTED, "aborted")
             raise
         except Exception as error:
             execution.finish(_error_result(error))
@@ -243,6 +251,7 @@ class ToolBatch:
 
         async def on_update(partial: ToolResult) -> None:
             if execution.result is None:
+                execution.progress = partial
                 await self._driver.emit(ToolExecutionUpdate(call.id, call.name, call.arguments, partial))
 
         with trio.CancelScope() as scope:
@@ -259,7 +268,7 @@ class ToolBatch:
         if scope.cancelled_caught:
             timed_out = trio.current_time() >= scope.deadline
             text = f"The tool took longer than {tool.timeout:g} seconds." if timed_out else ABORTED
-            execution.finish(ToolResult(text, is_error=True), "timeout" if timed_out else "aborted")
+            execution.cut_off(text, "timeout" if timed_out else "aborted")
         await self._show_early(execution)
 
     async def _show_early(self, execution: _Execution) -> None:
@@ -294,7 +303,7 @@ class ToolBatch:
             self._record(execution)
             await tell(self._driver, ToolExecutionStart(call.id, call.name, call.arguments))
         # still without a result: the body goes on although the run was stopped long ago
-        execution.finish(ToolResult(ABORTED, is_error=True), "aborted")
+        execution.cut_off(ABORTED, "aborted")
         message = execution.message = self._message(execution)
         self._driver.commit(message)
         result = execution.result or ToolResult()
@@ -335,8 +344,8 @@ class ToolBatch:
     def _message(self, execution: _Execution) -> ToolResultMessage:
         result = execution.result or ToolResult()
         details = result.details
-        if execution.code is not None and details is None:
-            details = {"code": execution.code}
+        if execution.code is not None and (details is None or isinstance(details, Mapping)):
+            details = {**(details or {}), "code": execution.code}
         return ToolResultMessage(
             execution.call.id,
             execution.call.name,

@@ -133,14 +133,15 @@ class ContextBuilder:
 
     def _extended(self, leaf: str | None) -> _Fold | None:
         """The fold at the last leaf with what came since; None where that would not be the same."""
-        if self._fold is None or self._leaf is None:
+        fold, self._fold = self._fold, None  # not to be used again should reading fail half way
+        if fold is None or self._leaf is None:
             return None
         new: list[EntryHead] = []
         for head in self._tree.up(leaf):
             if head.id == self._leaf:
                 for each in reversed(new):
-                    self._fold.add(each)
-                return self._fold
+                    fold.add(each)
+                return fold
             if head.type in ("compaction", "context_edit"):
                 return None
             new.append(head)

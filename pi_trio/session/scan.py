@@ -21,7 +21,7 @@ from pi_trio.errors import SessionFormatError
 from pi_trio.session.entries import SESSION_VERSION, SessionHeader
 from pi_trio.session.tree import EntryHead, Tree
 
-__all__ = ["HEAD", "Scan", "entry_object", "head_of", "read_header", "scan"]
+__all__ = ["HEAD", "Scan", "entry_object", "head_of", "heads_of", "read_header", "scan"]
 
 HEADER_LIMIT = 1 << 20
 """Bytes that the header line may have."""
@@ -122,7 +122,7 @@ def scan(file: BinaryIO, header: SessionHeader) -> Scan:
     offset = file.tell()
     add, offsets, lengths = found.tree.add, found.offsets, found.lengths
     line = b"\n"
-    for number, line, head in _heads(file):
+    for number, line, head in heads_of(file):
         if head is not None:
             if add(head):
                 offsets.append(offset)
@@ -134,8 +134,8 @@ def scan(file: BinaryIO, header: SessionHeader) -> Scan:
     return found
 
 
-def _heads(lines: Iterable[bytes]) -> Iterator[tuple[int, bytes, EntryHead | None]]:
-    """Each line after the header with its number and, if it is an entry, its head.
+def heads_of(lines: Iterable[bytes]) -> Iterator[tuple[int, bytes, EntryHead | None]]:
+    """Each line after a header with its number in the file and, if it is an entry, its head.
 
     A line cut short may look whole. But who cannot read a line does not name it as the parent
     of the next one: only lines that are not named so are parsed to be sure.

@@ -35,7 +35,7 @@ from pi_trio.session.entries import (
 from pi_trio.session.ids import new_entry_id, new_session_id
 from pi_trio.session.opening import open_file
 from pi_trio.session.repair import mend_surrogates
-from pi_trio.session.scan import entry_object, head_of
+from pi_trio.session.scan import entry_object, head_of, heads_of
 from pi_trio.session.storage import JsonlStorage, MemoryStorage, SessionStorage, Write
 from pi_trio.session.tree import EntryHead, Tree
 
@@ -99,9 +99,8 @@ class Session:
         `lines` are encoded entries that it starts with.
         """
         tree = Tree()
-        for line in lines:
-            tree.add(head_of(codec.loads(line)))
-        staged = MemoryStorage(lines)
+        entries = heads_of(lines)
+        staged = MemoryStorage(line for _, line, head in entries if head is not None and tree.add(head))
         return cls(header or new_header(cwd), staged, tree, path=path, staged=staged, write=write)
 
     @classmethod

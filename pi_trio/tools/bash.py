@@ -7,7 +7,7 @@ from typing import Any
 
 import trio
 
-from pi_trio.loop.lifetime import plain_nursery
+from pi_trio.nursery import plain_nursery
 from pi_trio.tool import OnUpdate, Tool, ToolResult
 from pi_trio.tools.environment import ToolEnvironment
 from pi_trio.tools.failure import ToolError

@@ -21,7 +21,7 @@ from pathlib import Path
 import trio
 from attrs import frozen
 
-from pi_trio.loop.lifetime import plain_nursery
+from pi_trio.nursery import plain_nursery
 from pi_trio.tools.failure import ToolError, explain
 from pi_trio.tools.output import Output
 
@@ -38,6 +38,8 @@ DRAIN = 1.0
 
 KILL_DEADLINE = 2.0
 """Seconds for stopping. Only a process in an uninterruptible wait takes more than milliseconds."""
+
+_HAS_PROC = Path("/proc/self/environ").exists()
 
 
 @frozen
@@ -75,7 +77,7 @@ async def run_command(
             await _follow(process, reader)
         code = process.poll()
         if code is not None:
-            return _outcome(code, not reader.ended or _group_lives(process.pid))
+            return _outcome(code, not reader.ended or await _runs_on(process.pid, token))
         await _stop(process, reader, token)
         return Outcome(timed_out=True)
     except BaseException:
@@ -124,6 +126,15 @@ async def _follow(process: trio.Process, reader: _Reader) -> None:
         await process.wait()
         await reader.wait_quiet()
         nursery.cancel_scope.cancel()
+
+
+async def _runs_on(group: int, token: str) -> bool:
+    """Whether the group of a process that has ended has others, not counting dead ones."""
+    try:
+        os.killpg(group, 0)
+    except (ProcessLookupError, PermissionError):  # macOS refuses where only dead ones are left
+        return False
+    return not _HAS_PROC or bool(await trio.to_thread.run_sync(_carriers, token.encode()))
 
 
 async def _stop(process: trio.Process, reader: _Reader, token: str) -> None:
@@ -207,18 +218,21 @@ async def kill_carriers(token: str) -> None:
 
 def _kill_carriers_now(token: bytes) -> bool:
     """Whether there were any."""
-    carriers = [number for number in _other_processes() if token in _environment_of(number)]
+    carriers = _carriers(token)
     for number in carriers:
         _signal(os.kill, number)
     return bool(carriers)
 
 
+def _carriers(token: bytes) -> list[int]:
+    return [number for number in _other_processes() if token in _environment_of(number)]
+
+
 def _other_processes() -> list[int]:
-    try:
-        with os.scandir("/proc") as entries:
-            numbers = [int(each.name) for each in entries if each.name.isdecimal()]
-    except FileNotFoundError:
+    if not _HAS_PROC:
         return []
+    with os.scandir("/proc") as entries:
+        numbers = [int(each.name) for each in entries if each.name.isdecimal()]
     return [number for number in numbers if number != os.getpid()]
 
 
@@ -238,13 +252,3 @@ def _environment_of(number: int) -> bytes:
 def _signal(kill: Callable[[int, int], None], number: int) -> None:
     with suppress(ProcessLookupError, PermissionError):  # it is gone, or changed its user
         kill(number, signal.SIGKILL)
-
-
-def _group_lives(group: int) -> bool:
-    try:
-        os.killpg(group, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:  # macOS says this of zombies, too
-        return False
-    return True

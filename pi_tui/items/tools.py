@@ -6,6 +6,7 @@ the tool pane.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -25,6 +26,9 @@ NAME_CELLS = 6
 FAILED_LINES = 5
 EXPANDED_LINES = 200
 ELAPSED_AFTER = 2.0
+
+_EXIT_CODE = re.compile(r"exited with code (\d+)\s*$")
+"""How the bash tool ends the text of a command that failed."""
 
 _GLYPHS = {"waiting": "·", "done": "✓", "failed": "✗", "stopped": "■", "not_started": "·"}
 _TOKENS = {
@@ -132,13 +136,13 @@ def _outcome(call: Call, look: Look) -> list[Span]:
     if call.state == "stopped":
         return [("stopped", theme["warning"])]
     if call.state == "failed":
-        code = call.details.get("exitCode") if isinstance(call.details, Mapping) else None
-        return [(f"exit {code}" if isinstance(code, int) else "failed", theme["error"])]
+        code = _EXIT_CODE.search(call.output[-200:])
+        return [(f"exit {code[1]}" if code else "failed", theme["error"])]
     if diff := diff_of(call):
         added, removed = _count(diff, "+"), _count(diff, "-")
         return [(f"+{added}", theme["toolDiffAdded"]), (f" −{removed}", theme["toolDiffRemoved"])]
     if call.name == "read" and call.output:
-        return [(plural(call.output.count("\n") + 1, "line"), theme["muted"])]
+        return [(plural(call.output.rstrip("\n").count("\n") + 1, "line"), theme["muted"])]
     return []
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from rich.cells import cell_len
 from rich.style import Style
 from textual.strip import Strip
 from textual.widget import Widget
 
-from pi_tui.items.paint import BOLD, Span, line
+from pi_tui.items.paint import BOLD, Span, fit, line, one_line
 from pi_tui.status import Part, fitting
 from pi_tui.theme import Theme
 from pi_tui.widgets.lines import OneLine
@@ -52,8 +53,11 @@ class Rule(OneLine):
 
     def strip(self, width: int) -> Strip:
         style = self.theme[self.colour]
-        label = f" {self.label} " if self.label else ""
-        return line(width, [("──" if label else "", style), (label, style + BOLD), ("─" * width, style)])
+        if not self.label:
+            return line(width, [("─" * width, style)])
+        label = fit(one_line(self.label), width - 8)
+        rest = "─" * (width - cell_len(label) - 4)
+        return line(width, [("──", style), (f" {label} ", style + BOLD), (rest, style)])
 
 
 class TabStrip(OneLine):

@@ -5,6 +5,7 @@ Narrow, a turn takes two lines; on the whole screen one, with its figures in col
 
 from __future__ import annotations
 
+from pathlib import PurePath
 from typing import Any
 
 from rich.style import Style
@@ -165,7 +166,7 @@ class SessionTree(LineView, can_focus=True):
         if flat.branches > 1:
             here = f"branch {flat.branch} of " if flat.branch else "branches "
             right = f"{here}{flat.branches} "
-        name = self.store.session.name or "Session"
+        name = self.store.session.name or PurePath(self.store.session.cwd).name or "session"
         return line(self.width, [(f" {name}", BOLD)], [(right, self.theme["muted"])])
 
     def _first(self, row: Row, chosen: bool, ground: Style | None) -> Strip:

@@ -68,7 +68,7 @@ class SessionMachine(RuleBasedStateMachine):
     )
     def answer(self, calls: list[str], stop: str) -> str:
         content = (TextContent("ok"), *(ToolCall(each, "read") for each in calls))
-        return self.add(MessageEntry(AssistantMessage(content, stop_reason=stop)))  # type: ignore[arg-type]  # one of them
+        return self.add(MessageEntry(AssistantMessage(content, stop_reason=stop)))
 
     @rule(target=entries, call=CALLS)
     def result(self, call: str) -> str:
@@ -130,7 +130,7 @@ class SessionMachine(RuleBasedStateMachine):
         context = source.build_context()
         assert source.path is not None
         left = source.path.read_bytes()
-        self.session, _ = self.repository.fork(source, entry, position)  # type: ignore[arg-type]  # one of them
+        self.session, _ = self.repository.fork(source, entry, position)
         assert {head.id for head in self.session.heads if head.type != "label"} <= set(path)
         assert self.session.build_context() == context
         self.add(MessageEntry(UserMessage.of("in the fork")))

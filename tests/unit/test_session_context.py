@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from pi_trio.errors import StorageError
 from pi_trio.messages import (
     AgentMessage,
     AssistantMessage,
@@ -199,7 +200,12 @@ def test_only_new_entries_are_read() -> None:
     read: list[str] = []
     builder = session._context
     inner = builder._read
-    builder._read = lambda entry_id: read.append(entry_id) or inner(entry_id)  # type: ignore[func-returns-value]
+
+    def noted(entry_id: str) -> Entry:
+        read.append(entry_id)
+        return inner(entry_id)
+
+    builder._read = noted
     session.build_context()
     assert len(read) == 50
     read.clear()
@@ -213,6 +219,27 @@ def test_only_new_entries_are_read() -> None:
     assert len(read) == 2
 
 
+def test_a_read_that_fails_half_way_spoils_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    session, _ = session_of([user("1")])
+    session.build_context()
+    session.append(user("2"))
+    last = session.append(user("3"))
+    builder = session._context
+    inner = builder._read
+
+    def fail(entry_id: str) -> Entry:
+        if entry_id == last.id:
+            raise StorageError("cannot read")
+        return inner(entry_id)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(builder, "_read", fail)
+        patched.setattr(builder._fold, "_read", fail)
+        with pytest.raises(StorageError):
+            session.build_context()
+    assert shape(session.build_context().messages) == ["u:1", "u:2", "u:3"]
+
+
 # ------------------------------------------------------------------ system messages
 
 
@@ -222,13 +249,20 @@ def tool(name: str, description: str = "") -> ToolSchema:
 
 def test_system_messages_add_up() -> None:
     first = SystemMessage(
-        sections={"preamble": "hi", "cwd": "/p", "old": "x"}, tools_added=[tool("a"), tool("b")]
+        sections={"preamble": "hi", "cwd": "/p", "old": "x"},
+        tools_added=(
+            tool("a"),
+            tool("b"),
+        ),
     )
     patch = SystemMessage(
         "extra",
         sections={"cwd": "/q", "old": None, "new": "n"},
-        tools_removed=[{"name": "a"}],
-        tools_added=[tool("b", "again"), tool("c")],
+        tools_removed=({"name": "a"},),
+        tools_added=(
+            tool("b", "again"),
+            tool("c"),
+        ),
     )
     state = fold_system([first, patch])
     assert state is not None

@@ -167,7 +167,7 @@ def test_entries_stay_readable_when_the_cache_is_full(tmp_path: Path) -> None:
         entry = session.entry(each)
         assert isinstance(entry, MessageEntry)
         assert isinstance(entry.message, UserMessage)
-        assert entry.message.content[0].text[0] == str(n)  # type: ignore[union-attr]  # it is text
+        assert entry.message.content[0].text[0] == str(n)
 
 
 def test_entry_bigger_than_the_cache(tmp_path: Path) -> None:

@@ -36,10 +36,6 @@ def line(entry_id: str, parent: str | None, text: str) -> str:
     return json.dumps({**entry, "message": message}, separators=(",", ":")) + "\n"
 
 
-def texts(session: Session) -> list[str]:
-    return [each.message.content for each in session.get_branch() if isinstance(each, MessageEntry)]
-
-
 @pytest.fixture
 def saved(tmp_path: Path) -> Session:
     session = Session.new("/p", tmp_path / "s.jsonl")
@@ -279,6 +275,22 @@ def test_a_body_that_proves_damaged_when_read_is_left_out(tmp_path: Path) -> Non
     assert len(session.findings) == 1
 
 
+def test_repeated_lines_do_not_shift_the_others(tmp_path: Path) -> None:
+    """TR-01, SF-05: 7,000 entries of which 40 are there twice, and two that are each other's parent."""
+    entries = [line(f"{n:08x}", f"{n - 1:08x}" if n else None, f"t{n}") for n in range(7000)]
+    for n in range(40):
+        entries.insert(n * 150 + 3, entries[n])
+    path = tmp_path / "s.jsonl"
+    path.write_text(HEADER + "".join(entries) + line("x", "y", "x") + line("y", "x", "y"))
+    session = Session.open(path)
+    assert len(session.heads) == 7002
+    assert len(session.findings) == 2
+    for head in session.heads[:200]:
+        assert session.raw(head.id)["id"] == head.id
+    session.set_leaf(f"{6999:08x}")
+    assert len(session.build_context().messages) == 7000
+
+
 def test_one_record_is_one_line_feed(tmp_path: Path) -> None:
     """SF-04: no other character ends a line."""
     text = "a\u2028b\u2029c\u0085d\ve\ff\x1cg\x1dh\x1ei\nj\rk"
@@ -391,7 +403,7 @@ def test_a_file_that_may_not_be_written_is_opened_for_reading(
     def guarded(name: object, flags: int, *rest: int) -> int:
         if flags & os.O_RDWR:
             raise PermissionError(13, "Permission denied")
-        return real_open(name, flags, *rest)  # type: ignore[call-overload,no-any-return]  # passed on as it came
+        return real_open(name, flags, *rest)
 
     monkeypatch.setattr(os, "open", guarded)
     session = Session.open(path)
