@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
 import attrs
 import trio
@@ -37,6 +37,7 @@ from pi_trio.loop.driver import (
     Admission,
     EnterStep,
     Fact,
+    QueueMode,
     RejectStep,
     Request,
     Retry,
@@ -57,7 +58,6 @@ from pi_trio.tool import ExecutionMode, Tool
 
 __all__ = ["Agent", "AgentInput", "QueueMode"]
 
-QueueMode: TypeAlias = Literal["one-at-a-time", "all"]
 AgentInput: TypeAlias = str | AgentMessage | Sequence[AgentMessage]
 
 
@@ -92,11 +92,11 @@ class _Queue:
 
 @frozen
 class _FirstTurn:
-    """How a run begins. Steering that is its input already is not polled a second time."""
+    """How a run begins. A batch that is `steering` is not joined by more of it, nor by parked input."""
 
     batch: Sequence[AgentMessage]
     owed: bool = False
-    skip_steering: bool = False
+    steering: bool = False
 
 
 class Agent:
@@ -239,7 +239,7 @@ class Agent:
         queued = steering or self._follow_up.claim()
         if not queued:
             raise UsageError("Cannot continue from an assistant message: nothing is queued.")
-        await self._start(_FirstTurn(queued, skip_steering=bool(steering)))
+        await self._start(_FirstTurn(queued, steering=bool(steering)))
 
     def abort(self) -> None:
         """Stop the run at its next checkpoint; queues stay. Use `wait_for_idle` to await the end."""
@@ -309,6 +309,7 @@ class Agent:
         try:
             await run_agent_loop(run)
         finally:
+            run.hand_back_unopened()
             self._run = None
             self._streaming = None
             self._pending = frozenset()
@@ -399,20 +400,34 @@ class _AgentDriver:
     async def open_turn(self) -> Turn | None:
         self._turns += 1
         if self._first is not None:
-            first, self._first = self._first, None
-            steering = () if first.skip_steering else await self.claim_steering()
-            return Turn(1, (*steering, *self._agent._parked.claim(), *first.batch), first.owed)
+            return await self._open_first(self._first)
         if not self._goes_on:
             return None
-        prompts = [*self._agent._follow_up.claim(), *await _poll(self.hooks.get_follow_up_messages)]
+        polled = await _poll(self.hooks.get_follow_up_messages)
+        prompts = [*self._agent._follow_up.claim(), *polled]
         return Turn(self._turns, (*self._agent._parked.claim(), *prompts)) if prompts else None
+
+    async def _open_first(self, first: _FirstTurn) -> Turn:
+        steering = () if first.steering else await self.claim_steering()
+        self._first = None
+        parked = self._agent._parked.claim() if first.batch and not first.steering else ()
+        return Turn(1, (*steering, *parked, *first.batch), first.owed)
+
+    def hand_back_unopened(self) -> None:
+        """Hand back the input of a run that ended before its first turn."""
+        if self._first is not None:
+            self.hand_back(self._first.batch)
+
+    def _claim_parked(self, first: _FirstTurn) -> Sequence[AgentMessage]:
+        """Parked input goes in before a prompt; a run that only goes on leaves it."""
+        return () if first.owed or first.skip_steering else self._agent._parked.claim()
 
     def close_turn(self, turn: Turn, reason: TurnEndReason) -> None:
         self._goes_on = reason in ("completed", "max_tokens")
 
     async def claim_steering(self) -> Sequence[AgentMessage]:
-        waiting = [*self._agent._carried.claim(), *self._agent._steering.claim()]
-        return [*waiting, *await _poll(self.hooks.get_steering_messages)]
+        polled = await _poll(self.hooks.get_steering_messages)  # first: it may fail or be cancelled
+        return [*self._agent._carried.claim(), *self._agent._steering.claim(), *polled]
 
     def hand_back(self, messages: Sequence[AgentMessage]) -> None:
         for queue in (

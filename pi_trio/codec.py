@@ -34,7 +34,7 @@ Convert: TypeAlias = Callable[[Any], Any]
 # ------------------------------------------------------------------ bytes
 
 
-_LONG_INTEGER = re.compile(rb"[0-9]{19}")
+_LONG_INTEGER = re.compile(rb"(?<![0-9.])[0-9]{19}")
 
 
 def dumps(value: Any) -> bytes:

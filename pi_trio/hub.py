@@ -166,7 +166,7 @@ class Hub:
     @property
     def listening(self) -> bool:
         """Whether `emit` may have to wait."""
-        return bool(self._listeners or self._posted)
+        return bool(self._listeners or self._posted or self._telling.locked())
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:
         """Have `listener` called, and awaited, for every event. Returns the unsubscribe function."""
@@ -197,34 +197,27 @@ class Hub:
     async def emit(self, *events: AgentEvent) -> None:
         """Tell everybody of `events`, with nothing in between.
 
-        A listener's exception is raised after all others have been told. If this is
-        cancelled, or a listener fails, the outboxes have all the events all the same.
+        A listener's exception is raised after all others have been told. Cancelled, everybody
+        is told all the same; a listener that waits sees the cancellation.
         """
         if not self.listening:
             for event in events:
                 self._reduce(event)
                 self._fill(event)
             return
-        waiting = deque(events)
+        self._posted.extend(events)
+        if self._telling.locked():
+            await self._telling.acquire()  # who tells meanwhile tells of these too
+        else:
+            self._telling.acquire_nowait()
         try:
-            if self._telling.locked():
-                await self._telling.acquire()
-            else:
-                self._telling.acquire_nowait()
-            try:
-                await self._deliver(self._posted)
-                await self._deliver(waiting)
-                await self._deliver(self._posted)
-            finally:
-                self._telling.release()
+            await self._deliver()
         finally:
-            for event in waiting:
-                self._reduce(event)
-                self._fill(event)
+            self._telling.release()
 
     def post(self, event: AgentEvent) -> None:
         """Tell everybody of `event` soon, in order, without waiting. For synchronous commands."""
-        if self._listeners or self._telling.locked():
+        if self.listening:
             self._posted.append(event)
             self._wake.set()
         else:
@@ -237,24 +230,23 @@ class Hub:
             await self._wake.wait()
             self._wake = trio.Event()
             async with self._telling:
-                await self._deliver(self._posted)
+                await self._deliver()
 
-    async def _deliver(self, events: deque[AgentEvent]) -> None:
-        """Tell the listeners of each event, then fill the outboxes, taking it from `events`."""
-        failure: Exception | None = None
-        while events:
-            event = events.popleft()
+    async def _deliver(self) -> None:
+        """Tell the listeners of each event that waits, then fill the outboxes."""
+        failure: BaseException | None = None
+        while self._posted:
+            event = self._posted.popleft()
             self._reduce(event)
-            try:
-                for listener in tuple(self._listeners):
-                    try:
-                        waiting = listener(event)
-                        if waiting is not None:
-                            await waiting
-                    except Exception as error:
-                        failure = failure or error
-            finally:
-                self._fill(event)
+            for listener in tuple(self._listeners):
+                try:
+                    waiting = listener(event)
+                    if waiting is not None:
+                        await waiting
+                except BaseException as error:  # a cancellation too: nobody hears half of a run
+                    if failure is None or isinstance(failure, trio.Cancelled):
+                        failure = error
+            self._fill(event)
         if failure is not None:
             raise failure
 

@@ -39,14 +39,13 @@ class PiApp(App[None]):
         messages: Sequence[str] = (),
     ) -> None:
         super().__init__()
-        self.pi_theme = theme
-        self.user_keymap = dict(keymap or {})
         self.failure: BaseException | None = None
         self._open_runtime = open_runtime
         self._choose = choose
         self._messages = messages
         self._bridge: Bridge | None = None
-        self._main = MainScreen(theme)
+        self._keymap_chosen = dict(keymap or {})
+        self._main = MainScreen(theme, self._keymap_chosen)
         self.register_theme(theme.textual())
         self.theme = f"pi-{theme.name}"
 
@@ -62,7 +61,7 @@ class PiApp(App[None]):
 
     def on_mount(self) -> None:
         """The runtime is imported and started behind the first frame."""
-        self.set_keymap(self.user_keymap)
+        self.set_keymap(self._keymap_chosen)
         self.call_after_refresh(self._start)
 
     def _start(self) -> None:

@@ -24,7 +24,11 @@ UNBOUND = "unbound"
 
 @frozen
 class Key:
-    """An action and the keys that run it, comma-separated, in Textual's names."""
+    """An action and the keys that run it, comma-separated, in Textual's names.
+
+    With `priority` it runs before anything that was typed earlier and still waits for the
+    prompt; so only keys have it that must never wait, or whose order does not matter.
+    """
 
     id: str
     keys: str
@@ -36,25 +40,25 @@ class Key:
 
 KEYS = (
     Key("app.interrupt", "escape", "interrupt", "close, leave the pane, stop the turn", "everywhere", True),
-    Key("app.clear", "ctrl+c", "clear", "clear the prompt, stop the turn, quit", "everywhere", True),
-    Key("app.exit", "ctrl+d", "exit", "quit (on an empty prompt)", "everywhere", True),
+    Key("app.clear", "ctrl+c", "clear", "clear the prompt, stop the turn, quit", "everywhere"),
+    Key("app.exit", "ctrl+d", "exit", "quit (on an empty prompt)", "everywhere"),
     Key("app.suspend", "ctrl+z", "suspend_process", "to the shell; fg comes back", "everywhere", True),
     Key("app.session.tree", "ctrl+t", "tree", "session tree; again: the whole screen", "everywhere", True),
     Key("app.tools.pane", "f3", "tools", "tool pane", "everywhere", True),
     Key("app.tools.expand", "ctrl+o", "expand", "tool details in the stream", "everywhere", True),
     Key("app.session.new", "ctrl+n", "new_session", "new session", "everywhere", True),
     Key("app.pane.next", "tab", "next_pane", "next pane", "everywhere"),
-    Key("tui.altScreen.pageUp", "pageup", "page(-1)", "back one page", "everywhere", True),
-    Key("tui.altScreen.pageDown", "pagedown", "page(1)", "on one page", "everywhere", True),
-    Key("tui.altScreen.top", "ctrl+home", "top", "to the beginning", "everywhere", True),
-    Key("tui.altScreen.bottom", "ctrl+end", "bottom", "to the end, and follow", "everywhere", True),
+    Key("tui.altScreen.pageUp", "pageup", "page(-1)", "back one page", "everywhere"),
+    Key("tui.altScreen.pageDown", "pagedown", "page(1)", "on one page", "everywhere"),
+    Key("tui.altScreen.top", "ctrl+home", "top", "to the beginning", "everywhere"),
+    Key("tui.altScreen.bottom", "ctrl+end", "bottom", "to the end, and follow", "everywhere"),
     Key("app.help", "f1,question_mark", "help", "this help (? on an empty prompt)", "everywhere"),
-    Key("tui.input.submit", "enter", "send", "send; while running: steer", "prompt", True),
-    Key("app.message.followUp", "alt+enter", "follow_up", "queue; when idle: new line", "prompt", True),
-    Key("tui.input.tab", "tab", "tab", "while running: queue the text; empty: next pane", "prompt", True),
-    Key("tui.input.newLine", "ctrl+j,shift+enter,shift+\\r", "newline", "new line", "prompt", True),
-    Key("tui.editor.cursorUp", "up", "up", "cursor up; on an empty prompt: earlier prompts", "prompt", True),
-    Key("tui.editor.cursorDown", "down", "down", "cursor down; later prompts", "prompt", True),
+    Key("tui.input.submit", "enter", "send", "send; while running: steer", "prompt"),
+    Key("app.message.followUp", "alt+enter", "follow_up", "queue; when idle: new line", "prompt"),
+    Key("tui.input.tab", "tab", "tab", "while running: queue the text; empty: next pane", "prompt"),
+    Key("tui.input.newLine", "ctrl+j,shift+enter,shift+\\r", "newline", "new line", "prompt"),
+    Key("tui.editor.cursorUp", "up", "up", "cursor up; on an empty prompt: earlier prompts", "prompt"),
+    Key("tui.editor.cursorDown", "down", "down", "cursor down; later prompts", "prompt"),
     Key("tui.select.up", "up,k", "move(-1)", "row up", "tree"),
     Key("tui.select.down", "down,j", "move(1)", "row down", "tree"),
     Key("tui.select.pageUp", "pageup", "move_page(-1)", "page up", "tree"),

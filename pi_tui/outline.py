@@ -126,7 +126,8 @@ class Outline:
             return "compaction"
         if head.type == "branch_summary":
             return "summary"
-        return "entry" if self.entries and head.type in _ENTRY_TYPES else None
+        shown = self.entries and head.type in _ENTRY_TYPES and head.detail != "system"
+        return "entry" if shown else None
 
     def _path(self, leaf_id: str | None) -> list[_Node]:
         """The nodes from the leaf up to the root."""

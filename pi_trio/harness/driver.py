@@ -24,9 +24,8 @@ from pi_trio.loop.driver import (
 )
 from pi_trio.loop.hooks import AgentContext, Hooks, RequestContext, TurnUpdate
 from pi_trio.loop.lifetime import Lifetime
-from pi_trio.messages import AgentMessage, SystemMessage
+from pi_trio.messages import AgentMessage
 from pi_trio.session import facts
-from pi_trio.session.context import fold_system
 from pi_trio.session.entries import MessageEntry, ModelChangeEntry, ThinkingLevelChangeEntry
 from pi_trio.tool import ExecutionMode
 
@@ -78,7 +77,7 @@ class HarnessDriver:
         harness.turns += 1
         self.commit(Fact(facts.TURN_START, {"turn": harness.turns}))
         turn = Turn(harness.turns, harness.inbox.claim_turn())
-        harness.hub.post(harness.inbox.summary())
+        harness.tell_queue()
         return turn
 
     def close_turn(self, turn: Turn, reason: TurnEndReason) -> None:
@@ -87,8 +86,7 @@ class HarnessDriver:
 
     async def claim_steering(self) -> Sequence[AgentMessage]:
         claimed = self._harness.inbox.claim_step()
-        if claimed:
-            self._harness.hub.post(self._harness.inbox.summary())
+        self._harness.tell_queue()
         return claimed
 
     def hand_back(self, messages: Sequence[AgentMessage]) -> None:
@@ -127,23 +125,25 @@ class HarnessDriver:
         return Request(model=model, thinking_level=level, stream=stream, options=options)
 
     def admit(self, step: Step, request: Request, messages: Sequence[AgentMessage]) -> Admission:
-        harness = self._harness
-        tools = harness.options.tools
+        options, conversation = self._harness.options, self._harness.conversation
+        tools = options.tools
         self._record_model(request)
-        patch = reconcile(harness.system, harness.options.sections(tools), (tool.schema for tool in tools))
+        schemas = (tool.schema for tool in tools)
+        patch = reconcile(conversation.system, options.sections(tools), schemas)
         committed = messages if patch is None else (patch, *messages)
         self.commit(*committed)
-        return Admission(committed, render(harness.system), harness.view.extend(harness.transcript), tools)
+        return Admission(committed, render(conversation.system), conversation.llm_messages(), tools)
 
     def _record_model(self, request: Request) -> None:
         """The branch says which model and level answered it, and does so only when they change."""
-        harness, model = self._harness, request.model
-        if harness.recorded_model != (model.provider, model.id):
-            harness.session.append(ModelChangeEntry(model.provider, model.id))
-            harness.recorded_model = (model.provider, model.id)
-        if harness.recorded_level != request.thinking_level:
-            harness.session.append(ThinkingLevelChangeEntry(request.thinking_level))
-            harness.recorded_level = request.thinking_level
+        session, conversation = self._harness.session, self._harness.conversation
+        model = (request.model.provider, request.model.id)
+        if conversation.model != model:
+            session.append(ModelChangeEntry(*model))
+            conversation.model = model
+        if conversation.thinking_level != request.thinking_level:
+            session.append(ThinkingLevelChangeEntry(request.thinking_level))
+            conversation.thinking_level = request.thinking_level
 
     async def retry(self, step: Step, failure: Failure, attempt: int) -> Retry | None:
         return self._harness.options.retry.retry(failure, attempt)
@@ -151,8 +151,10 @@ class HarnessDriver:
     # ------------------------------------------------------------------ state
 
     def snapshot(self) -> AgentContext:
-        harness = self._harness
-        return AgentContext(render(harness.system), tuple(harness.transcript), harness.options.tools)
+        conversation = self._harness.conversation
+        return AgentContext(
+            render(conversation.system), tuple(conversation.transcript), self._harness.options.tools
+        )
 
     def commit(self, *records: AgentMessage | Fact) -> None:
         harness = self._harness
@@ -162,10 +164,7 @@ class HarnessDriver:
                 continue
             harness.session.append(MessageEntry(record))
             self.new_messages.append(record)
-            if isinstance(record, SystemMessage):
-                harness.system = fold_system(each for each in (harness.system, record) if each is not None)
-            else:
-                harness.transcript.append(record)
+            harness.conversation.add(record)
 
     def update(self, update: TurnUpdate) -> None:
         """Model and level only: what the model sees of the conversation is what the branch says."""

@@ -24,7 +24,7 @@ from pi_trio.events import (
     ToolExecutionStart,
 )
 from pi_trio.harness.driver import HarnessDriver
-from pi_trio.harness.inbox import Inbox, QueueMode
+from pi_trio.harness.inbox import Inbox
 from pi_trio.harness.retry import RetryPolicy
 from pi_trio.hub import Hub
 from pi_trio.llm.auth import Credential
@@ -32,10 +32,19 @@ from pi_trio.llm.partial import PartialView
 from pi_trio.llm.protocol import Model, StreamFunction, StreamOptions, ThinkingLevel, ToolCallStart
 from pi_trio.loop.arguments import preload
 from pi_trio.loop.convert import LlmView
+from pi_trio.loop.driver import QueueMode
 from pi_trio.loop.hooks import Hooks
 from pi_trio.loop.run import run_agent_loop
-from pi_trio.messages import AgentMessage, AssistantMessage, ImageContent, SystemMessage, UserMessage
+from pi_trio.messages import (
+    AgentMessage,
+    AssistantMessage,
+    ImageContent,
+    LlmMessage,
+    SystemMessage,
+    UserMessage,
+)
 from pi_trio.session import facts
+from pi_trio.session.context import SessionContext, fold_system
 from pi_trio.session.session import Session
 from pi_trio.tool import ExecutionMode, Tool
 
@@ -62,11 +71,34 @@ class HarnessOptions:
     hooks: Hooks = field(factory=Hooks)
     request: StreamOptions = field(factory=StreamOptions)
     steering_mode: QueueMode = "all"
+    follow_up_mode: QueueMode = "one-at-a-time"
     tool_execution: ExecutionMode = "parallel"
     max_parallel_tool_calls: int = 10
     retry: RetryPolicy = field(factory=RetryPolicy)
     findings: tuple[str, ...] = ()
     abort_grace: float = 2.0
+
+
+class Conversation:
+    """The branch as the next request will have it, growing with what is committed."""
+
+    def __init__(self, context: SessionContext) -> None:
+        self.transcript: list[AgentMessage] = list(context.messages)
+        self.system = context.system_message
+        self.model = context.model
+        self.thinking_level = context.thinking_level
+        self._view = LlmView()
+
+    def add(self, message: AgentMessage) -> None:
+        """The next message of the branch."""
+        if isinstance(message, SystemMessage):
+            self.system = fold_system([message] if self.system is None else [self.system, message])
+        else:
+            self.transcript.append(message)
+
+    def llm_messages(self) -> tuple[LlmMessage, ...]:
+        """The transcript as models know it."""
+        return self._view.extend(self.transcript)
 
 
 class AgentHarness:
@@ -89,12 +121,8 @@ class AgentHarness:
         self.model = model
         self.thinking_level: ThinkingLevel = thinking_level
         self.hub = Hub(self._reduce)
-        self.inbox = Inbox(options.steering_mode)
-        self.transcript: list[AgentMessage] = []
-        self.system: SystemMessage | None = None
-        self.recorded_model: tuple[str, str] | None = None
-        self.recorded_level: str = "off"
-        self.view = LlmView()
+        self._told_queue = QueueUpdate((), ())
+        self.inbox = Inbox(options.steering_mode, options.follow_up_mode)
         self.turns = sum(head.detail == facts.TURN_START for head in session.heads)
         self._nursery = nursery
         self._driver: HarnessDriver | None = None
@@ -102,12 +130,12 @@ class AgentHarness:
         self._idle.set()
         self._failure: Exception | None = None
         self._preloading = False
+        self._conversation: Conversation | None = None
         self._streaming: AssistantMessage | PartialView | None = None
         self._running_calls: dict[str, ToolExecutionStart] = {}
         session.on_append = lambda entry: self.hub.post(EntryAppended(entry))
         self._pumping = trio.CancelScope()
         nursery.start_soon(self._pump)
-        self._load()
 
     # ------------------------------------------------------------------ state
 
@@ -161,7 +189,7 @@ class AgentHarness:
         """Take out what waits, and hand it back."""
         waiting = self.inbox.summary()
         self.inbox.clear()
-        self.hub.post(self.inbox.summary())
+        self.tell_queue()
         return waiting
 
     async def abort(self) -> None:
@@ -172,27 +200,33 @@ class AgentHarness:
 
     # ------------------------------------------------------------------ the branch
 
+    @property
+    def conversation(self) -> Conversation:
+        """What the branch says. Read from the file when it is first needed: opening is to be quick."""
+        if self._conversation is None:
+            self._conversation = Conversation(self.session.build_context())
+        return self._conversation
+
     def navigate(self, leaf_id: str | None) -> None:
         """Move the leaf. Raises `BusyError` while a run is in progress."""
         if self.running:
             raise BusyError("A run is in progress: stop it before moving in the tree.")
         self.session.set_leaf(leaf_id)
-        self._load()
-
-    def _load(self) -> None:
-        """Take the conversation from the branch."""
-        context = self.session.build_context()
-        self.transcript = list(context.messages)
-        self.system = context.system_message
-        self.recorded_model = context.model
-        self.recorded_level = context.thinking_level
-        self.view = LlmView()
+        self._conversation = None
 
     # ------------------------------------------------------------------ runs
 
+    def tell_queue(self) -> None:
+        """Tell what waits, if that has changed."""
+        waiting = self.inbox.summary()
+        if waiting != self._told_queue:
+            self._told_queue = waiting
+            self.hub.post(waiting)
+
     def _wake(self) -> None:
-        self.hub.post(self.inbox.summary())
-        if self._driver is None:
+        if self._driver is not None:
+            self.tell_queue()
+        else:
             self._idle = trio.Event()
             self._driver = HarnessDriver(self)
             self._nursery.start_soon(self._run, self._driver)

@@ -7,16 +7,13 @@ the prompt.
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
-
 from attrs import define, field, frozen
 
 from pi_trio.events import QueueUpdate
+from pi_trio.loop.driver import QueueMode
 from pi_trio.messages import AgentMessage, UserMessage, text_of
 
-__all__ = ["Inbox", "QueueMode"]
-
-QueueMode: TypeAlias = Literal["one-at-a-time", "all"]
+__all__ = ["Inbox"]
 
 
 @frozen(eq=False)
@@ -27,9 +24,10 @@ class _Item:
 
 @define
 class Inbox:
-    """The two lists. `steering_mode` says how much of next-step one claim takes."""
+    """The two lists. The modes say how much of next-step, and how many prompts, one claim takes."""
 
     steering_mode: QueueMode = "all"
+    follow_up_mode: QueueMode = "one-at-a-time"
     _next_step: list[_Item] = field(factory=list, init=False)
     _next_turn: list[_Item] = field(factory=list, init=False)
 
@@ -57,17 +55,18 @@ class Inbox:
         return [item.message for item in claimed]
 
     def claim_turn(self) -> list[AgentMessage]:
-        """Take the input of a new turn: next-step input, then parked input and one prompt.
+        """Take the input of a new turn: next-step input, then parked input and the prompt.
 
         A turn that only steering opens leaves the parked input where it is.
         """
         claimed = self.claim_step()
-        prompt = next((item for item in self._next_turn if not item.parked), None)
-        if prompt is None:
+        prompts = [item for item in self._next_turn if not item.parked]
+        if not prompts:
             return claimed
+        taken = prompts if self.follow_up_mode == "all" else prompts[:1]
         parked = [item for item in self._next_turn if item.parked]
-        self._next_turn = [item for item in self._next_turn if not item.parked and item is not prompt]
-        return [*claimed, *(item.message for item in parked), prompt.message]
+        self._next_turn = prompts[len(taken) :]
+        return [*claimed, *(item.message for item in (*parked, *taken))]
 
     def clear(self) -> list[AgentMessage]:
         """Take everything out, next-step first."""

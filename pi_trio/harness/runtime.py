@@ -69,9 +69,7 @@ class LocalRuntime:
     def __init__(self, config: RuntimeConfig, nursery: trio.Nursery) -> None:
         self.config = config
         self.registry = Models(config.agent_dir)
-        self.repository = SessionRepository(
-            config.agent_dir, config.cwd, config.session_dir if config.flat_session_dir else None
-        )
+        self.repository = SessionRepository(config.agent_dir, config.cwd, config.session_dir)
         self._nursery = nursery
         self._epoch = uuid.uuid4().hex
         self._hosted: dict[str, _Hosted] = {}
@@ -91,11 +89,12 @@ class LocalRuntime:
     async def continue_session(self) -> Snapshot:
         """See `Runtime`."""
         latest = self.repository.latest()
-        return self._host(self._create() if latest is None else self.repository.open(str(latest)))
+        return self._host(self._create()) if latest is None else await self.open_session(str(latest))
 
     async def open_session(self, reference: str) -> Snapshot:
         """See `Runtime`."""
-        return self._host(self.repository.open(reference))
+        known = self._already_open(reference)
+        return self._snapshot(known) if known else self._host(self.repository.open(reference))
 
     async def close_session(self, session_id: str) -> None:
         """See `Runtime`."""
@@ -197,7 +196,7 @@ class LocalRuntime:
             return ModelChoice(self.registry.get_model("demo/demo").model)
         if config.model is not None:
             return self.registry.get_model(config.model)
-        remembered = session.build_context().model
+        remembered = session.branch_settings().model
         wishes = [
             "/".join(remembered) if remembered else None,
             "/".join(filter(None, (settings.default_provider, settings.default_model))) or None,
@@ -212,8 +211,8 @@ class LocalRuntime:
         return ModelChoice(self.registry.default_model())
 
     def _choose_level(self, session: Session, choice: ModelChoice) -> ThinkingLevel:
-        said = session.build_context()
-        remembered = next((level for level in LEVELS if said.model and level == said.thinking_level), None)
+        said = session.branch_settings().thinking
+        remembered = next((level for level in LEVELS if level == said), None)
         level = choice.thinking_level or self.config.thinking_level or remembered
         return clamp_level(choice.model, level or self.config.settings.default_thinking_level)
 
@@ -231,11 +230,15 @@ class LocalRuntime:
             raise UsageError(f"The session {session_id} is not open.")
         return hosted
 
+    def _already_open(self, reference: str) -> str | None:
+        """The id of the open session that a path or id names: its file is locked, by us."""
+        for session_id, hosted in self._hosted.items():
+            path = hosted.harness.session.path
+            if reference == session_id or (path is not None and Path(reference).absolute() == path):
+                return session_id
+        return None
+
     def _host(self, session: Session) -> Snapshot:
-        """Open `session`, unless it is open already; then the file is let go of again."""
-        if session.id in self._hosted:
-            session.close()
-            return self._snapshot(session.id)
         choice = self._choose_model(session)
         settings = self.config.settings
         cwd = Path(session.cwd) if Path(session.cwd or "?").is_dir() else self.config.cwd
@@ -266,6 +269,7 @@ class LocalRuntime:
             tools=tuple(coding_tools(environment)),
             sections=sections,
             steering_mode=settings.steering_mode,
+            follow_up_mode=settings.follow_up_mode,
             max_parallel_tool_calls=settings.max_parallel_tool_calls,
             retry=RetryPolicy(
                 max_retries=retry.max_retries if retry.enabled else 0,
@@ -283,6 +287,7 @@ class LocalRuntime:
                 id=session.id,
                 path=str(session.path) if session.path else None,
                 cwd=session.cwd,
+                timestamp=session.header.timestamp,
                 name=session.name,
                 parent_session=session.header.parent_session,
             ),

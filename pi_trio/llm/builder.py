@@ -25,6 +25,7 @@ from pi_trio.llm.protocol import (
     ToolCallEnd,
     ToolCallStart,
 )
+from pi_trio.llm.surrogates import mend, mend_text
 from pi_trio.messages import (
     AssistantContent,
     AssistantMessage,
@@ -35,7 +36,7 @@ from pi_trio.messages import (
     Usage,
 )
 
-__all__ = ["AnswerBuilder", "mend_surrogates", "parse_arguments"]
+__all__ = ["AnswerBuilder", "parse_arguments"]
 
 
 @define
@@ -129,7 +130,7 @@ class AnswerBuilder:
         if arguments:
             self._start_call(call)
             call.pieces.append(arguments)
-            shown = arguments if arguments.isascii() else mend_surrogates(arguments)
+            shown = arguments if arguments.isascii() else mend_text(arguments)
             self._events.append(ToolCallDelta(call.index, shown))
 
     @property
@@ -228,7 +229,7 @@ class AnswerBuilder:
         delta, self._half = self._half + delta, ""
         if "\ud800" <= delta[-1:] <= "\udbff":
             delta, self._half = delta[:-1], delta[-1]
-        return mend_surrogates(delta)
+        return mend_text(delta)
 
 
 def _prose(block: _Text | _Thinking) -> TextContent | ThinkingContent:
@@ -236,19 +237,11 @@ def _prose(block: _Text | _Thinking) -> TextContent | ThinkingContent:
     return ThinkingContent(text, block.signature) if isinstance(block, _Thinking) else TextContent(text)
 
 
-# ------------------------------------------------------------------ text and arguments
+# ------------------------------------------------------------------ arguments
 
 
-_SURROGATE = re.compile("[\ud800-\udfff]")
 _ESCAPED_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 _KINDS = {list: "a list", str: "text", bool: "a truth value", int: "a number", float: "a number"}
-
-
-def mend_surrogates(text: str) -> str:
-    """The text with split pairs joined and lone surrogates replaced by U+FFFD."""
-    if not _SURROGATE.search(text):
-        return text
-    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 def parse_arguments(text: str) -> tuple[dict[str, Any], str | None]:
@@ -256,19 +249,9 @@ def parse_arguments(text: str) -> tuple[dict[str, Any], str | None]:
     if not text.strip():
         return {}, None
     try:
-        value = loads(mend_surrogates(text))
+        value = loads(mend_text(text))
     except (ValueError, RecursionError) as error:
         return {}, f"The arguments are not valid JSON: {error}"
     if not isinstance(value, dict):
         return {}, f"The arguments must be a JSON object, not {_KINDS.get(type(value), 'null')}"
-    return (_mended_value(value) if _ESCAPED_SURROGATE.search(text) else value), None
-
-
-def _mended_value(value: Any) -> Any:
-    if isinstance(value, str):
-        return mend_surrogates(value)
-    if isinstance(value, list):
-        return [_mended_value(item) for item in value]
-    if isinstance(value, dict):
-        return {mend_surrogates(key): _mended_value(item) for key, item in value.items()}
-    return value
+    return (mend(value) if _ESCAPED_SURROGATE.search(text) else value), None

@@ -169,7 +169,7 @@ _ORDERS: Mapping[str, re.Pattern[str]] = {
         "edit": rf"(?:please )?in {_WORD} replace {_TEXT} (?:by|with) {_TEXT}",
     }.items()
 }
-_FULL_STOP = re.compile(r"(?<=\w)[.!]$")
+_FULL_STOP = re.compile(r"(?<=[\w`\"'])[.!]$")
 _OUTSIDE_CODE = r"(?=(?:[^`]*`[^`]*`)*[^`]*$)"
 _SEPARATOR = re.compile(rf"(?:,\s*(?:and\s+)?|\s+and\s+(?:then\s+)?|\n+){_OUTSIDE_CODE}", re.IGNORECASE)
 
@@ -221,12 +221,15 @@ def _report(results: Sequence[ToolResultMessage]) -> str:
 
 def _told(result: ToolResultMessage) -> str:
     """The first lines of a result, fenced so that nothing in it is taken for Markdown."""
-    lines = text_of(result.content).strip("\n").split("\n")
+    state = "failed" if result.is_error else "answered"
+    text = text_of(result.content).strip("\n")
+    if not text:
+        return f"**{result.tool_name}** {state} without any text."
+    lines = text.split("\n")
     shown = "\n".join(lines[:_SHOWN_LINES])
     fence = "`" * (1 + max((len(run) for run in re.findall(r"`{3,}", shown)), default=2))
     more = len(lines) - _SHOWN_LINES
     rest = f"\n\n… and {more} more lines." if more > 0 else ""
-    state = "failed" if result.is_error else "answered"
     return f"**{result.tool_name}** {state}:\n\n{fence}\n{shown}\n{fence}{rest}"
 
 

@@ -11,8 +11,9 @@ from urllib.parse import urlsplit
 
 from attrs import frozen
 
-from pi_trio.codec import dumps
+from pi_trio import codec
 from pi_trio.llm.protocol import Context, Model, StreamOptions
+from pi_trio.llm.surrogates import mend
 from pi_trio.llm.thinking import provider_level
 from pi_trio.messages import (
     AssistantMessage,
@@ -42,7 +43,7 @@ def encode_request(model: Model, context: Context, options: StreamOptions) -> by
     """The body of a streaming request."""
     compat = model.compat or {}
     profile = _Profile.of(model)
-    head = dumps(_parameters(model, options, compat))
+    head = _dumps(_parameters(model, options, compat))
     body = [head[:-1], b',"messages":[', b",".join(_messages(context, profile)), b"]"]
     if context.tools:
         tools = (_encoded_tools.of(tool, _tool) for tool in context.tools)
@@ -115,7 +116,7 @@ def _max_tokens_field(model: Model) -> str:
 
 def _tool(tool: ToolSchema) -> bytes:
     function = {"name": tool.name, "description": tool.description, "parameters": dict(tool.parameters)}
-    return dumps({"type": "function", "function": function})
+    return _dumps({"type": "function", "function": function})
 
 
 # ------------------------------------------------------------------ messages
@@ -133,7 +134,7 @@ class _Piece:
 def _messages(context: Context, profile: _Profile) -> Iterator[bytes]:
     """The encoded messages. Every call is followed by its results, and those by their images."""
     if context.system_prompt:
-        yield dumps({"role": "system", "content": context.system_prompt})
+        yield _dumps({"role": "system", "content": context.system_prompt})
     encodings = _encoded_messages.setdefault(profile, _Encodings())
     tail = _Tail(profile)
 
@@ -174,7 +175,7 @@ class _Tail:
         for call_id in self.unanswered:
             yield _tool_message(self._profile.call_id(call_id), "No result provided")
         if self._images:
-            note = dumps(_text_part("The images that the tools returned:"))
+            note = _dumps(_text_part("The images that the tools returned:"))
             yield b'{"role":"user","content":[' + b",".join([note, *self._images]) + b"]}"
         yield from filter(None, self.held)
         self.unanswered, self._images, self.held = [], [], []
@@ -184,7 +185,7 @@ def _piece(message: LlmMessage, profile: _Profile) -> _Piece:
     match message:
         case SystemMessage():
             text = text_of(message.content)
-            return _Piece(dumps({"role": "system", "content": text}) if text else b"")
+            return _Piece(_dumps({"role": "system", "content": text}) if text else b"")
         case UserMessage():
             return _Piece(_user(message, profile))
         case ToolResultMessage():
@@ -195,12 +196,12 @@ def _piece(message: LlmMessage, profile: _Profile) -> _Piece:
 
 def _user(message: UserMessage, profile: _Profile) -> bytes:
     if isinstance(message.content, str):
-        return dumps({"role": "user", "content": message.content})
+        return _dumps({"role": "user", "content": message.content})
     parts = list(_parts(message.content, profile))
     if not parts:
         return b""
     only_text = len(parts) == 1 and parts[0]["type"] == "text"
-    return dumps({"role": "user", "content": parts[0]["text"] if only_text else parts})
+    return _dumps({"role": "user", "content": parts[0]["text"] if only_text else parts})
 
 
 def _parts(content: Iterable[UserContent], profile: _Profile) -> Iterator[dict[str, Any]]:
@@ -234,11 +235,11 @@ def _tool_result(message: ToolResultMessage, profile: _Profile) -> _Piece:
     text = text or ("(see the image that follows)" if images else "(no output)")
     body = _tool_message(profile.call_id(message.tool_call_id), text)
     sent = images if profile.images else []
-    return _Piece(body, b",".join(dumps(_image_part(image)) for image in sent))
+    return _Piece(body, b",".join(_dumps(_image_part(image)) for image in sent))
 
 
 def _tool_message(call_id: str, text: str) -> bytes:
-    return dumps({"role": "tool", "tool_call_id": call_id, "content": text})
+    return _dumps({"role": "tool", "tool_call_id": call_id, "content": text})
 
 
 def _assistant(message: AssistantMessage, profile: _Profile) -> _Piece:
@@ -256,7 +257,7 @@ def _assistant(message: AssistantMessage, profile: _Profile) -> _Piece:
         out.update(_reasoning(message))
     if calls:
         out["tool_calls"] = [_call(call, profile) for call in calls]
-    return _Piece(dumps(out), calls=tuple(call.id for call in calls))
+    return _Piece(_dumps(out), calls=tuple(call.id for call in calls))
 
 
 def _reasoning(message: AssistantMessage) -> dict[str, str]:
@@ -270,12 +271,18 @@ def _reasoning(message: AssistantMessage) -> dict[str, str]:
 
 
 def _call(call: ToolCall, profile: _Profile) -> dict[str, Any]:
-    arguments = dumps(dict(call.arguments)).decode()
+    arguments = _dumps(dict(call.arguments)).decode()
     return {
         "id": profile.call_id(call.id),
         "type": "function",
         "function": {"name": call.name, "arguments": arguments},
     }
+
+
+def _dumps(value: Any) -> bytes:
+    """JSON that every host can read: no host takes the lone surrogates an old session may hold."""
+    data = codec.dumps(value)
+    return codec.dumps(mend(value)) if b"\\ud" in data else data
 
 
 # ------------------------------------------------------------------ encoded once

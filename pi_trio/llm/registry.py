@@ -123,6 +123,8 @@ class Models:
         After a known provider only an exact id counts: `openai/gpt-5` is not `gpt-5-mini`.
         """
         wanted = pattern.strip().lower()
+        if not wanted:
+            return None
         found = [model for model in self.all() if wanted in (model.reference.lower(), model.id.lower())]
         if not found and wanted.partition("/")[0] not in self._providers:
             found = [model for model in self.all() if wanted in f"{model.reference} {model.name}".lower()]

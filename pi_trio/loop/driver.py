@@ -25,6 +25,7 @@ __all__ = [
     "Driver",
     "EnterStep",
     "Fact",
+    "QueueMode",
     "RejectStep",
     "Request",
     "Retry",
@@ -32,6 +33,9 @@ __all__ = [
     "Turn",
     "tell",
 ]
+
+QueueMode: TypeAlias = Literal["all", "one-at-a-time"]
+"""How much of a queue one claim takes."""
 
 TurnEndReason: TypeAlias = Literal["completed", "blocked", "stopped", "max_tokens", "error", "aborted"]
 

@@ -36,11 +36,6 @@ class RuntimeConfig:
     no_session: bool = False
     findings: tuple[str, ...] = ()
 
-    @property
-    def flat_session_dir(self) -> bool:
-        """Whether one folder holds the sessions of all projects."""
-        return self.session_dir is not None
-
     @classmethod
     def load(
         cls,

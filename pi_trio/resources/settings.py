@@ -11,7 +11,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeAlias, TypeVar, get_args, get_type_hints
+from typing import Annotated, Any, TypeAlias, TypeVar, get_args, get_type_hints
 
 import attrs
 from attrs import frozen
@@ -19,11 +19,11 @@ from attrs import frozen
 from pi_trio.codec import json_name
 from pi_trio.errors import ConfigError
 from pi_trio.llm.protocol import ThinkingLevel
+from pi_trio.loop.driver import QueueMode
 from pi_trio.resources.jsonc import JsonDocument, read_jsonc
 
-__all__ = ["QueueMode", "Retry", "Settings", "load_settings"]
+__all__ = ["Retry", "Settings", "load_settings"]
 
-QueueMode: TypeAlias = Literal["all", "one-at-a-time"]
 
 T = TypeVar("T", bound=attrs.AttrsInstance)
 Check: TypeAlias = Callable[[Any], str | None]
@@ -82,7 +82,6 @@ class Settings:
     )
     max_parallel_tool_calls: Annotated[int, _whole(1), "how many tool calls run at once"] = 10
     session_dir: Annotated[str | None, _text, "one folder for all sessions"] = None
-    record_stream: Annotated[bool, _flag, "keep when each piece of an answer came"] = True
     shell_path: Annotated[str | None, _text, "the shell of the bash tool"] = None
     shell_command_prefix: Annotated[str | None, _text, "a line before each command of the bash tool"] = None
     theme: Annotated[str, _text, "the colours of the screen"] = "system"

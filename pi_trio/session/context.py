@@ -41,7 +41,7 @@ from pi_trio.session.entries import (
 from pi_trio.session.repair import Conversation
 from pi_trio.session.tree import EntryHead, Tree
 
-__all__ = ["ContextBuilder", "SessionContext", "fold_system", "select"]
+__all__ = ["BranchSettings", "ContextBuilder", "SessionContext", "fold_system", "select"]
 
 Read: TypeAlias = Callable[[str], Entry]
 
@@ -193,7 +193,7 @@ _BODIES = frozenset(
 
 
 @define
-class _Settings:
+class BranchSettings:
     """What the branch says of the next request; None where it says nothing."""
 
     model: tuple[str, str] | None = None
@@ -219,7 +219,7 @@ class _Settings:
         """Fill what is still open from older entries, newest first."""
         for head in reversed(older):
             if self._lacks(head):
-                earlier = _Settings()
+                earlier = BranchSettings()
                 earlier.note(read(head.id))
                 self.model = self.model or earlier.model
                 self.thinking = self.thinking or earlier.thinking
@@ -247,7 +247,7 @@ class _Fold:
         self._edits = edits
         self._conversation = Conversation(self._started)
         self._system: SystemMessage | None = None
-        self._settings = _Settings()
+        self._settings = BranchSettings()
 
     def add(self, head: EntryHead) -> None:
         """The next entry of the branch."""

@@ -19,7 +19,7 @@ import attrs
 from pi_trio import codec
 from pi_trio.errors import StorageError, UsageError
 from pi_trio.messages import UserMessage
-from pi_trio.session.context import ContextBuilder, SessionContext
+from pi_trio.session.context import BranchSettings, ContextBuilder, SessionContext
 from pi_trio.session.entries import (
     SESSION_VERSION,
     CustomMessageEntry,
@@ -196,6 +196,12 @@ class Session:
     def build_context(self) -> SessionContext:
         """What a request that hangs on the leaf is made of. Costs what is new since the last call."""
         return self._context.build(self._leaf)
+
+    def branch_settings(self) -> BranchSettings:
+        """Model, thinking level and tools as the branch left them, without reading its conversation."""
+        settings = BranchSettings()
+        settings.look_back(self.tree.branch(self._leaf), self.entry)
+        return settings
 
     # ---- writing
 

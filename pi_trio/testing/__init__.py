@@ -1,5 +1,6 @@
 """Helpers for testing programs that embed the runtime."""
 
+from pi_trio.testing.recorder import Recorder as Recorder
 from pi_trio.testing.scripted import Call as Call
 from pi_trio.testing.scripted import Hang as Hang
 from pi_trio.testing.scripted import Pause as Pause

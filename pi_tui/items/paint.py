@@ -104,9 +104,8 @@ def wrapped(text: str, width: int, style: Style, ground: Style | None = None) ->
     """Running text, wrapped at words; its own line ends stay."""
     if width < 1:
         return []
-    content = Text(sanitise(text), style, end="")
-    lines = content.wrap(_CONSOLE, width, tab_size=4)
-    return [painted(list(part.render(_CONSOLE)), width, ground) for part in lines]
+    lines = Text(sanitise(text)).wrap(_CONSOLE, width)
+    return [painted([Segment(part.plain, style)], width, ground) for part in lines]
 
 
 def render(renderable: RenderableType, width: int, theme: RichTheme) -> list[Strip]:

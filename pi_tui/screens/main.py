@@ -7,7 +7,7 @@ panes are mounted when the runtime has one to show.
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual import events
@@ -72,9 +72,10 @@ class MainScreen(Screen[None]):
             super().__init__()
             self.live = live
 
-    def __init__(self, theme: Theme) -> None:
+    def __init__(self, theme: Theme, keymap: Mapping[str, str]) -> None:
         super().__init__()
         self._theme = theme
+        self._keymap = keymap
         self.live: LiveSession | None = None
         self._bridge: Bridge | None = None
         self._body: Body | None = None
@@ -97,7 +98,7 @@ class MainScreen(Screen[None]):
         yield QueueLines(self._theme, id="queue")
         with Horizontal(id="entry"):
             yield Static("› ", id="mark", markup=False)
-            yield Prompt(id="prompt")
+            yield Prompt(self._keymap, id="prompt")
         yield Rule(self._theme, id="foot")
         yield StatusLine(self._theme, id="status")
 
@@ -264,22 +265,11 @@ class MainScreen(Screen[None]):
 
     # ---------------------------------------------------------------- keys
 
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Keys that mean something else where the focus is go on to it."""
-        if action == "exit":
-            return not self._prompt.text or self._pane != "stream"
-        if action == "page":
-            return self._pane == "stream"
-        return super().check_action(action, parameters)
-
     def action_interrupt(self) -> None:
         self._step(escape_step(self._situation))
 
     def action_clear(self) -> None:
-        if self._prompt.selected_text:
-            self._prompt.action_copy()
-        else:
-            self._step(clear_step(self._situation))
+        self._step(clear_step(self._situation))
 
     def action_exit(self) -> None:
         self._step(exit_step(self._situation))
@@ -330,10 +320,7 @@ class MainScreen(Screen[None]):
             self._body.transcript.to_end()
 
     def action_help(self) -> None:
-        from pi_tui.app import PiApp
-
-        keymap = self.app.user_keymap if isinstance(self.app, PiApp) else {}
-        self.app.push_screen(HelpScreen(self._theme, keymap))
+        self.app.push_screen(HelpScreen(self._theme, self._keymap))
 
     def action_new_session(self) -> None:
         if self.live is not None:
@@ -426,10 +413,10 @@ class MainScreen(Screen[None]):
         self._arrange()
 
     def on_descendant_focus(self, event: events.DescendantFocus) -> None:
-        """A click went into a pane."""
+        """A click went into a pane; an event that keys have since overtaken says nothing."""
         panes: dict[str | None, Pane] = {"tree": "tree", "tools": "tools", "prompt": "stream"}
         pane = panes.get(event.widget.id, self._pane)
-        if pane != self._pane:
+        if pane != self._pane and event.widget is self.focused:
             self._focus_pane(pane)
 
     def on_text_area_changed(self) -> None:

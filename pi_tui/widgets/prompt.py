@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal, TypeAlias
 
 from textual import events
@@ -43,8 +43,9 @@ class Prompt(TextArea):
             self.text = text
             self.delivery = delivery
 
-    def __init__(self, *, id: str | None = None) -> None:  # noqa: A002  # Textual's name
+    def __init__(self, keymap: Mapping[str, str], *, id: str | None = None) -> None:  # noqa: A002
         super().__init__(id=id, compact=True, soft_wrap=True, highlight_cursor_line=False)
+        self.keymap = keymap
         self.suggestions: Sequence[str] = ()
         self.running = False
         self._history: list[str] = []
@@ -77,6 +78,11 @@ class Prompt(TextArea):
 
     # ---------------------------------------------------------------- keys
 
+    def on_mount(self) -> None:
+        """The user's keymap holds here too."""
+        self._keys = self._bindings.copy()
+        self._keys.apply_keymap(self.keymap)
+
     def action_send(self) -> None:
         self._submit("send")
 
@@ -86,11 +92,11 @@ class Prompt(TextArea):
         else:
             self.action_newline()
 
-    async def action_tab(self) -> None:
+    def action_tab(self) -> None:
         if self.text.strip() and self.running:
             self._submit("follow_up")
         elif not self.text:
-            await self.screen.run_action("next_pane")
+            self._ask_screen("next_pane")
 
     def action_newline(self) -> None:
         self.insert("\n")
@@ -107,9 +113,42 @@ class Prompt(TextArea):
         else:
             self.action_cursor_down()
 
+    def action_delete_right(self) -> None:
+        if self.text:
+            super().action_delete_right()
+        else:
+            self._ask_screen("exit")
+
+    def action_copy(self) -> None:
+        if self.selected_text:
+            super().action_copy()
+        else:
+            self._ask_screen("clear")
+
+    def action_cursor_page_up(self) -> None:
+        self._ask_screen("page(-1)")
+
+    def action_cursor_page_down(self) -> None:
+        self._ask_screen("page(1)")
+
     async def _on_key(self, event: events.Key) -> None:
+        """Run keys in the order in which they were typed.
+
+        Left to Textual, a bound key goes around by the app and would overtake, or be
+        overtaken by, letters typed next to it.
+        """
+        bound = self._keys.key_to_bindings.get(event.key)
+        if bound:
+            event.stop()
+            event.prevent_default()
+            await self.run_action(bound[0].action)
+        else:
+            await self._type(event)
+
+    async def _type(self, event: events.Key) -> None:
         if not self.text and event.character == "?":
-            return  # not ours: it goes on to the screen's bindings
+            event.prevent_default()  # not ours: it goes on to the screen's bindings
+            return
         if not self.text and (chosen := self._suggested(event.character)):
             event.stop()
             event.prevent_default()
@@ -127,6 +166,9 @@ class Prompt(TextArea):
         self.insert(text)
 
     # ---------------------------------------------------------------- inside
+
+    def _ask_screen(self, action: str) -> None:
+        self.call_later(self.screen.run_action, action)
 
     def _submit(self, delivery: Delivery) -> None:
         text = self.take()

@@ -62,7 +62,7 @@ class Bench:
         return [head.detail or head.type for head in self.session.tree.branch(self.session.get_leaf_id())]
 
     def texts(self) -> list[str]:
-        return [text_of(message.content) for message in self.harness.transcript]  # type: ignore[union-attr]
+        return [text_of(message.content) for message in self.harness.conversation.transcript]  # type: ignore[union-attr]
 
     def requested(self, number: int) -> list[str]:
         messages = self.model.requests[number].context.messages
@@ -298,7 +298,7 @@ async def test_a_failure_that_stays_ends_the_turn(
     async with open_bench(repository.create(), *[failure] * 5) as bench:
         await bench.say("go")
         assert len(bench.model.requests) == 1 + retries
-        last = bench.harness.transcript[-1]
+        last = bench.harness.conversation.transcript[-1]
         assert (last.role, last.stop_reason) == ("assistant", "error")  # type: ignore[union-attr]
         assert bench.kinds()[-3:] == ["assistant", "step/end", "turn/end"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pi_trio.llm.builder import AnswerBuilder, mend_surrogates, parse_arguments
+from pi_trio.llm.builder import AnswerBuilder, parse_arguments
 from pi_trio.llm.protocol import (
     Done,
     Failed,
@@ -20,6 +20,7 @@ from pi_trio.llm.protocol import (
     ToolCallEnd,
     ToolCallStart,
 )
+from pi_trio.llm.surrogates import mend_text
 from pi_trio.messages import AssistantMessage, TextContent, ThinkingContent, ToolCall, Usage
 
 
@@ -66,7 +67,8 @@ def test_text_after_a_call_is_a_new_block(builder: AnswerBuilder) -> None:
     builder.tool_call(0, "c", "t")
     builder.text("b")
     builder.done("stop")
-    assert [type(block) for block in builder.take()[-1].message.content] == [TextContent, ToolCall, TextContent]
+    content = builder.take()[-1].message.content
+    assert content == (TextContent("a"), ToolCall("c", "t"), TextContent("b"))
 
 
 def test_failure_keeps_prose_and_drops_calls(builder: AnswerBuilder) -> None:
@@ -131,8 +133,8 @@ def test_surrogates_in_arguments_are_replaced() -> None:
 
 
 def test_mending_leaves_whole_letters_alone() -> None:
-    assert mend_surrogates("aé한😀") == "aé한😀"
-    assert mend_surrogates("\ud83d\ude00\ud83d") == "😀\ufffd"
+    assert mend_text("aé한😀") == "aé한😀"
+    assert mend_text("\ud83d\ude00\ud83d") == "😀\ufffd"
 
 
 def test_name_may_come_in_pieces_until_the_arguments_begin(builder: AnswerBuilder) -> None:

@@ -23,13 +23,17 @@ from pi_trio.messages import (
     UserMessage,
 )
 
-MODEL = Model("m", api="openai-completions", provider="p", base_url="http://localhost/v1", input=("text", "image"))
+MODEL = Model(
+    "m", api="openai-completions", provider="p", base_url="http://localhost/v1", input=("text", "image")
+)
 BLIND = Model("m", api="openai-completions", provider="p", base_url="http://localhost/v1")
 PICTURE = ImageContent("AAAA", "image/png")
 PICTURE_PART = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
 
 
-def body_of(*messages: Any, model: Model = MODEL, system: str = "", tools=(), **options: Any) -> dict[str, Any]:
+def body_of(
+    *messages: Any, model: Model = MODEL, system: str = "", tools=(), **options: Any
+) -> dict[str, Any]:
     return json.loads(encode_request(model, Context(system, messages, tools), StreamOptions(**options)))
 
 
@@ -63,7 +67,12 @@ def test_host_may_know_other_names_or_less() -> None:
     compat = {"maxTokensField": "limit", "supportsUsageInStreaming": False, "supportsReasoningEffort": False}
     model = Model("m", reasoning=True, max_tokens=100, compat=compat)
     body = body_of(UserMessage("hi"), model=model, max_tokens=500, thinking_level="high")
-    assert body == {"model": "m", "stream": True, "limit": 100, "messages": [{"role": "user", "content": "hi"}]}
+    assert body == {
+        "model": "m",
+        "stream": True,
+        "limit": 100,
+        "messages": [{"role": "user", "content": "hi"}],
+    }
     openai = Model("m", base_url="https://api.openai.com/v1")
     assert body_of(UserMessage("hi"), model=openai, max_tokens=5)["max_completion_tokens"] == 5
 
@@ -90,7 +99,11 @@ def test_answer_with_calls_and_no_text() -> None:
     messages = sent(said(TextContent(""), call), result("c1", TextContent("")))
     function = {"name": "read", "arguments": '{"path":"é"}'}
     assert messages == [
-        {"role": "assistant", "content": None, "tool_calls": [{"id": "c1", "type": "function", "function": function}]},
+        {
+            "role": "assistant",
+            "content": None,
+            "tool_calls": [{"id": "c1", "type": "function", "function": function}],
+        },
         {"role": "tool", "tool_call_id": "c1", "content": "(no output)"},
     ]
 
@@ -118,7 +131,10 @@ def test_images_of_results_follow_all_results() -> None:
 def test_call_without_a_result_gets_one() -> None:
     """PQ-06"""
     calls = said(ToolCall("a", "t"), ToolCall("b", "t"))
-    for messages in (sent(calls, result("b", TextContent("x"))), sent(calls, result("b", TextContent("x")), UserMessage("y"))):
+    for messages in (
+        sent(calls, result("b", TextContent("x"))),
+        sent(calls, result("b", TextContent("x")), UserMessage("y")),
+    ):
         assert [message.get("tool_call_id") for message in messages[1:3]] == ["b", "a"]
         assert messages[2]["content"] == "No result provided"
 
@@ -152,7 +168,9 @@ def test_thinking_goes_back_under_the_name_it_came_by(field: str) -> None:
 
 def test_signature_of_another_kind_is_not_a_field_name() -> None:
     """PQ-02: an opaque signature is never sent."""
-    assert sent(said(ThinkingContent("hm", "Eu4BCkYI"), TextContent("x"))) == [{"role": "assistant", "content": "x"}]
+    assert sent(said(ThinkingContent("hm", "Eu4BCkYI"), TextContent("x"))) == [
+        {"role": "assistant", "content": "x"}
+    ]
 
 
 def test_host_that_wants_reasoning_on_every_answer_gets_it() -> None:
@@ -212,6 +230,10 @@ def test_encoded_form_goes_with_its_message() -> None:
     assert kept == {}
 
 
-def test_text_that_json_cannot_hold_raw_is_still_valid() -> None:
-    """TA-09: an old session may hold half a pair."""
-    assert sent(UserMessage.of("a\ud83d")) == [{"role": "user", "content": "a\ud83d"}]
+def test_half_letters_of_an_old_session_are_replaced() -> None:
+    """TA-09: in text, in results and in arguments; text that only looks like one stays."""
+    call = ToolCall("a", "t", {"x\ud83d": ["\udfff"]})
+    messages = sent(UserMessage.of("a\ud83d"), said(call), result("a", TextContent("\\ud83d \ud83d")))
+    arguments = json.loads(messages[1]["tool_calls"][0]["function"]["arguments"])
+    assert (messages[0]["content"], arguments) == ("a\ufffd", {"x\ufffd": ["\ufffd"]})
+    assert messages[2]["content"] == "\\ud83d \ufffd"

@@ -14,9 +14,15 @@ from pi_trio.messages import Usage, UserMessage
 from pi_trio.testing import Call, Hang, Pause, ScriptedModel, Stop, Text, Think
 
 
-async def ask(model: ScriptedModel, context: Context | None = None) -> list:
+async def ask(model: ScriptedModel, context: Context | None = None, seen: list | None = None) -> list:
+    """The events of one answer; `seen` has them even if the stream ends badly."""
+    seen = [] if seen is None else seen
     async with model(model.model, context or Context(), StreamOptions()) as events:
-        return [event async for event in events]
+        while True:
+            try:
+                seen.append(await events.receive())
+            except trio.EndOfChannel:
+                return seen
 
 
 async def test_answers_come_in_order_and_requests_are_recorded() -> None:
@@ -54,11 +60,9 @@ async def test_failure_ends_the_answer() -> None:
 
 async def test_exception_reaches_the_reader() -> None:
     model = ScriptedModel([["half", ValueError("odd")]])
-    seen = []
+    seen: list = []
     with pytest.raises(ValueError, match="odd"):
-        async with model(model.model, Context(), StreamOptions()) as events:
-            async for event in events:
-                seen.append(event)
+        await ask(model, seen=seen)
     assert seen[-1] == TextDelta(0, "half")
 
 
@@ -78,11 +82,9 @@ async def test_pauses_pass_on_the_clock_of_trio(autojump_clock: trio.testing.Moc
 
 async def test_hang_ends_with_the_reader(autojump_clock: trio.testing.MockClock) -> None:
     model = ScriptedModel([["a", Hang()]])
-    seen = []
+    seen: list = []
     with trio.move_on_after(5) as scope:
-        async with model(model.model, Context(), StreamOptions()) as events:
-            async for event in events:
-                seen.append(event)
+        await ask(model, seen=seen)
     assert scope.cancelled_caught
     assert seen[-1] == TextDelta(0, "a")
 

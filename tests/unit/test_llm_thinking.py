@@ -10,7 +10,9 @@ from pi_trio.llm.thinking import clamp_level, provider_level, supported_levels
 PLAIN = Model("plain")
 THINKER = Model("thinker", reasoning=True)
 MAPPED = Model(
-    "mapped", reasoning=True, thinking_level_map={"off": "none", "minimal": None, "high": "hard", "max": "max"}
+    "mapped",
+    reasoning=True,
+    thinking_level_map={"off": "none", "minimal": None, "high": "hard", "max": "max"},
 )
 
 
@@ -36,7 +38,13 @@ def test_missing_level_is_the_next_higher_else_the_next_lower(model: Model, leve
 
 @pytest.mark.parametrize(
     ("model", "level", "sent"),
-    [(PLAIN, "high", None), (THINKER, "off", None), (THINKER, "low", "low"), (MAPPED, "high", "hard"), (MAPPED, "off", "none")],
+    [
+        (PLAIN, "high", None),
+        (THINKER, "off", None),
+        (THINKER, "low", "low"),
+        (MAPPED, "high", "hard"),
+        (MAPPED, "off", "none"),
+    ],
 )
 def test_what_is_sent(model: Model, level, sent: str | None) -> None:
     assert provider_level(model, level) == sent

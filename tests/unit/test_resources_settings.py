@@ -27,7 +27,7 @@ def test_values_of_every_depth_are_read(tmp_path: Path) -> None:
     settings, findings = _load(
         tmp_path,
         """{"defaultProvider": "openai", "defaultThinkingLevel": "high", "followUpMode": "all",
-        "recordStream": false, "retry": {"maxRetries": 7}, // more than usual
+        "theme": "light", "retry": {"maxRetries": 7}, // more than usual
         }""",
     )
     assert findings == ()
@@ -35,7 +35,7 @@ def test_values_of_every_depth_are_read(tmp_path: Path) -> None:
         default_provider="openai",
         default_thinking_level="high",
         follow_up_mode="all",
-        record_stream=False,
+        theme="light",
         retry=Retry(max_retries=7),
     )
 
@@ -44,7 +44,7 @@ def test_values_of_every_depth_are_read(tmp_path: Path) -> None:
     ("content", "finding"),
     [
         ('{"theme": 3}', "settings.json:1: theme must be a text"),
-        ('{\n"recordStream": "yes"}', "settings.json:2: recordStream must be true or false"),
+        ('{\n"theme": 5}', "settings.json:2: theme must be a text that is not empty"),
         ('{"maxParallelToolCalls": 0}', "settings.json:1: maxParallelToolCalls must be a whole number, 1"),
         ('{"maxParallelToolCalls": true}', "settings.json:1: maxParallelToolCalls must be a whole number"),
         ('{"steeringMode": []}', "settings.json:1: steeringMode must be one of all, one-at-a-time"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any
 
@@ -130,7 +130,7 @@ async def _read_request(stream: trio.SocketStream) -> Request | None:
 
 
 @pytest.fixture
-async def serve(nursery: trio.Nursery) -> AsyncIterator[Callable[[Answer], Awaitable[Server]]]:
+async def serve(nursery: trio.Nursery) -> Callable[[Answer], Awaitable[Server]]:
     """`await serve(answer)` starts a server for this test."""
 
     async def start(answer: Answer) -> Server:
@@ -139,4 +139,4 @@ async def serve(nursery: trio.Nursery) -> AsyncIterator[Callable[[Answer], Await
         server.port = listeners[0].socket.getsockname()[1]
         return server
 
-    yield start
+    return start

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
@@ -76,7 +77,7 @@ async def test_recorded_streams_are_read_right(serve, shared: Path, size: int | 
     """Every recording, in one piece and in pieces of 13 bytes."""
 
     async def answer(request, reply):
-        body = Path(request.headers["x-recording"]).read_bytes()
+        body = await trio.Path(request.headers["x-recording"]).read_bytes()
         await reply.begin()
         step = size or len(body)
         pieces = [body[start : start + step] for start in range(0, len(body), step)]
@@ -97,7 +98,9 @@ def read_as(events: list[Any]) -> dict[str, Any]:
     message, usage = last.message, last.message.usage
     return {
         "text": "".join(block.text for block in message.content if isinstance(block, TextContent)),
-        "thinking": "".join(block.thinking for block in message.content if isinstance(block, ThinkingContent)),
+        "thinking": "".join(
+            block.thinking for block in message.content if isinstance(block, ThinkingContent)
+        ),
         "tool_calls": [(call.id, call.name, call.arguments) for call in message.tool_calls],
         "stop_reason": message.raw_stop_reason,
         "id": message.response_id,
@@ -113,16 +116,16 @@ def read_as(events: list[Any]) -> dict[str, Any]:
 
 def streamed(events: list[Any]) -> bool:
     """Whether the deltas of every closed block join to what its end says."""
-    joined: dict[int, str] = {}
+    joined: defaultdict[int, str] = defaultdict(str)
+    right = []
     for event in events:
         if isinstance(event, (TextDelta, ThinkingDelta, ToolCallDelta)):
-            joined[event.content_index] = joined.get(event.content_index, "") + event.delta
-        elif isinstance(event, (TextEnd, ThinkingEnd)) and joined.get(event.content_index, "") != event.content:
-            return False
+            joined[event.content_index] += event.delta
+        elif isinstance(event, (TextEnd, ThinkingEnd)):
+            right.append(joined[event.content_index] == event.content)
         elif isinstance(event, ToolCallEnd):
-            if json.loads(joined.get(event.content_index) or "{}") != event.tool_call.arguments:
-                return False
-    return True
+            right.append(json.loads(joined[event.content_index] or "{}") == event.tool_call.arguments)
+    return all(right)
 
 
 def wanted(expected: dict[str, Any]) -> dict[str, Any]:
@@ -230,7 +233,9 @@ async def test_calls_decide_over_the_word_stop(serve) -> None:
     body = call_chunk(id="a", name="ls") + chunk(finish="stop") + DONE
     done = await last_of(serve, body)
     assert done.message.stop_reason == "toolUse"
-    cut_off = await last_of(serve, call_chunk(id="a", name="ls", arguments="{") + chunk(finish="length") + DONE)
+    cut_off = await last_of(
+        serve, call_chunk(id="a", name="ls", arguments="{") + chunk(finish="length") + DONE
+    )
     assert cut_off.message.stop_reason == "length"
 
 
@@ -258,7 +263,9 @@ async def test_chunks_without_choices_are_skipped(serve) -> None:
     """ST-05: empty, null and missing parts are nothing; usage counts once."""
     odd = [{}, {"choices": []}, {"choices": None}, {"choices": [{"delta": None}]}, {"choices": [None]}]
     body = "".join(f"data: {json.dumps(each)}\n\n" for each in odd)
-    usage = f"data: {json.dumps({'usage': {'prompt_tokens': 3, 'completion_tokens': 2, 'total_tokens': 5}})}\n\n"
+    usage = (
+        f"data: {json.dumps({'usage': {'prompt_tokens': 3, 'completion_tokens': 2, 'total_tokens': 5}})}\n\n"
+    )
     nulls = {"content": None, "tool_calls": None, "reasoning": None}
     body += "event: strange\ndata: {}\n\n" + chunk(nulls) + chunk({"content": "x"}) + usage + usage
     done = await last_of(serve, body + chunk(finish="stop") + DONE)
@@ -272,8 +279,14 @@ async def test_letters_cut_by_the_network_stay_whole(serve) -> None:
     text = "한😀é"
     delta = json.dumps({"choices": [{"delta": {"reasoning": text}}]}, ensure_ascii=False)
     body = f"data: {delta}\n\n" + f"data: {delta.replace('reasoning', 'content')}\n\n"
-    call = {"index": 0, "id": "a", "function": {"name": "t", "arguments": json.dumps({"x": text}, ensure_ascii=False)}}
-    body += f"data: {json.dumps({'choices': [{'delta': {'tool_calls': [call]}}]}, ensure_ascii=False)}\n\n{DONE}"
+    call = {
+        "index": 0,
+        "id": "a",
+        "function": {"name": "t", "arguments": json.dumps({"x": text}, ensure_ascii=False)},
+    }
+    body += (
+        f"data: {json.dumps({'choices': [{'delta': {'tool_calls': [call]}}]}, ensure_ascii=False)}\n\n{DONE}"
+    )
 
     async def answer(request, reply):
         await reply.begin()
@@ -281,7 +294,11 @@ async def test_letters_cut_by_the_network_stay_whole(serve) -> None:
         await reply.end()
 
     message = (await events_of(await serve(answer)))[-1].message
-    assert (message.content[0].thinking, message.text, message.tool_calls[0].arguments) == (text, text, {"x": text})
+    assert (message.content[0].thinking, message.text, message.tool_calls[0].arguments) == (
+        text,
+        text,
+        {"x": text},
+    )
 
 
 async def test_line_separators_in_text_are_text(serve) -> None:
@@ -363,7 +380,11 @@ async def test_equal_ids_at_two_indexes_are_two_calls(serve) -> None:
 async def test_names_in_pieces_and_names_repeated(serve) -> None:
     pieces = (call_chunk(id="a", name="get_"), call_chunk(name="time"), call_chunk(arguments="{}"))
     assert await calls_of(serve, *pieces) == [("a", "get_time", {})]
-    pieces = (call_chunk(id="a", name="t"), call_chunk(name="t", arguments="{"), call_chunk(name="t", arguments="}"))
+    pieces = (
+        call_chunk(id="a", name="t"),
+        call_chunk(name="t", arguments="{"),
+        call_chunk(name="t", arguments="}"),
+    )
     assert await calls_of(serve, *pieces) == [("a", "t", {})]
 
 
@@ -445,7 +466,9 @@ async def test_request_says_what_was_asked(serve) -> None:
 
     server = await serve(answer)
     model = model_at(server, reasoning=True, headers={"X-Team": "a"})
-    await events_of(server, HELLO, model, api_key="sk-secret", thinking_level="high", temperature=0.5, max_tokens=9)
+    await events_of(
+        server, HELLO, model, api_key="sk-secret", thinking_level="high", temperature=0.5, max_tokens=9
+    )
     [request] = server.requests
     assert request.headers["authorization"] == "Bearer sk-secret"
     assert request.headers["x-team"] == "a"

@@ -160,10 +160,14 @@ async def test_leaving_by_break_closes_the_connection(serve) -> None:
 async def test_leaving_by_an_exception_raises_that_very_exception(serve) -> None:
     server = await serve(endless)
     error = KeyError("mine")
-    with pytest.raises(KeyError) as caught:
+
+    async def raise_in_the_middle() -> None:
         async with open_sse(ask(server)) as stream:
             await stream.receive()
             raise error
+
+    with pytest.raises(KeyError) as caught:
+        await raise_in_the_middle()
     assert caught.value is error
     await server.none_open()
 
