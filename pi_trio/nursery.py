@@ -24,7 +24,8 @@ class plain_nursery:  # noqa: N801 - used like `trio.open_nursery`
         try:
             return await self._manager.__aexit__(kind, error, trace)
         except BaseExceptionGroup as group:
-            raise _first(group) from None
+            plain = _first(group)
+        raise plain  # outside of the handler, which would put the group into its context
 
 
 def _first(error: BaseException) -> BaseException:

@@ -67,7 +67,7 @@ class _Decoded(trio.abc.ReceiveChannel[Sequence[StreamEvent]]):
             decoder.finish()
         except ProviderError as error:
             decoder.fail(error.failure)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             decoder.fail(Failure(f"The provider's answer cannot be read: {error}", "malformed_response"))
 
     async def aclose(self) -> None:

@@ -107,7 +107,7 @@ class ChunkDecoder:
         self._builder = AnswerBuilder(_unanswered(model, options))
         self._finish_reason: str | None = None
         self._started = False
-        self._call_ids: dict[Any, str] = {}
+        self._call_ids: dict[int | None, str] = {}
 
     @property
     def ended(self) -> bool:
@@ -128,8 +128,8 @@ class ChunkDecoder:
         if chunk.get("error") or event == "error":
             self.fail(error_failure(chunk))
             return
-        for choice in chunk.get("choices") or ():
-            if isinstance(choice, dict) and not choice.get("index"):
+        for choice in _objects(chunk.get("choices")):
+            if not choice.get("index"):
                 self._choice(choice)
 
     def finish(self) -> None:
@@ -150,9 +150,9 @@ class ChunkDecoder:
             self._started = True
             builder.start()
         if not builder.response_id:
-            builder.response_id = chunk.get("id") or None
+            builder.response_id = str(chunk.get("id") or "") or None
         model = chunk.get("model")
-        if model:
+        if model and isinstance(model, str):
             builder.response_model = model
 
     def _choice(self, choice: Mapping[str, Any]) -> None:
@@ -176,15 +176,12 @@ class ChunkDecoder:
                 self._parts(content)
         if refusal := delta.get("refusal"):
             self._builder.text(str(refusal))
-        for call in delta.get("tool_calls") or ():
-            if isinstance(call, dict):
-                self._call(call)
+        for call in _objects(delta.get("tool_calls")):
+            self._call(call)
 
     def _parts(self, content: Any) -> None:
         """Content as a list of parts, which is how Mistral sends thinking."""
-        for part in content if isinstance(content, list) else ():
-            if not isinstance(part, dict):
-                continue
+        for part in _objects(content):
             if thinking := part.get("thinking"):
                 self._builder.thinking(_joined(thinking))
             elif text := part.get("text"):
@@ -196,18 +193,18 @@ class ChunkDecoder:
         arguments = function.get("arguments") or ""
         if not isinstance(arguments, str):  # a few servers send the object itself
             arguments = codec.dumps(arguments).decode()
-        index, call_id = call.get("index"), self._call_id(call)
+        index = call["index"] if isinstance(call.get("index"), int) else None
+        call_id = self._call_id(index, call.get("id"))
         self._builder.tool_call((index, call_id), call_id, str(function.get("name") or ""), arguments)
 
-    def _call_id(self, call: Mapping[str, Any]) -> str:
+    def _call_id(self, index: int | None, given: Any) -> str:
         """The id of the call that a piece belongs to.
 
         Pieces name their call by index; some servers leave it out, or number every call 0 and
         tell them apart by id alone. A call without an id gets one.
         """
-        index, given = call.get("index"), call.get("id")
         known = self._call_ids.get(index)
-        if known is None or (given and given != known):
+        if known is None or (given and str(given) != known):
             known = self._call_ids[index] = str(given or f"call_{uuid4().hex[:24]}")
         return known
 
@@ -260,8 +257,12 @@ def _loads(data: str) -> Any:
 def _joined(thinking: Any) -> str:
     if isinstance(thinking, str):
         return thinking
-    parts = thinking if isinstance(thinking, list) else ()
-    return "".join(str(part.get("text") or "") for part in parts if isinstance(part, dict))
+    return "".join(str(part.get("text") or "") for part in _objects(thinking))
+
+
+def _objects(value: Any) -> list[dict[str, Any]]:
+    """The objects of a list. Anything else, where a list should be, holds none."""
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
 # ------------------------------------------------------------------ usage

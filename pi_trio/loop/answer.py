@@ -8,7 +8,7 @@ from contextlib import suppress
 import attrs
 import trio
 
-from pi_trio.errors import PiError, StorageError
+from pi_trio.errors import ConfigError, StorageError
 from pi_trio.events import AgentEvent, AutoRetryEnd, AutoRetryStart, MessageEnd, MessageStart, MessageUpdate
 from pi_trio.llm.partial import PartialMessage
 from pi_trio.llm.protocol import Context, Done, Failed, Failure, StreamStart
@@ -52,12 +52,16 @@ class Answer:
 
     async def fail(self, error: Exception) -> None:
         """Settle a step whose answer an exception of ours or the application's cut off."""
+        await self._end(self.failed(error))
+
+    def failed(self, error: Exception) -> AssistantMessage:
+        """Commit what such an exception left of the answer, telling nobody."""
         message = attrs.evolve(
             self._so_far(), stop_reason="error", error_message=f"{type(error).__name__}: {error}"
         )
-        with suppress(StorageError):  # if it is the disk that failed, the event below tells it
+        with suppress(StorageError):  # if it is the disk that failed, the event tells it
             self._driver.commit(self._fact(message, None), message)
-        await self._end(message)
+        return message
 
     async def stop(self) -> None:
         """Settle a step that was cancelled: keep what was visible, without its calls."""
@@ -75,8 +79,9 @@ class Answer:
         began = trio.current_time()
         try:
             context = await self._context(admission)
+            await trio.lowlevel.checkpoint_if_cancelled()  # no request goes out after an abort
             message, failure = await self._stream(request, context, base, self._partial)
-        except PiError as error:  # the configuration or the credentials, before anything was sent
+        except ConfigError as error:  # the configuration or the credentials, before anything was sent
             message, failure = self._partial.message(), Failure(str(error), "configuration")
         if failure is not None:
             message = attrs.evolve(message, stop_reason="error", error_message=failure.message)

@@ -2,7 +2,7 @@
 
 Valid arguments pass as they are. Others are tried once more in the form that pi accepts:
 numbers and booleans written as text, a single value for a list, JSON text for a list or an
-object, null for an absent optional field. "false" never becomes true.
+object, null for an absent optional field, all of it under one more key. "false" never becomes true.
 """
 
 from __future__ import annotations
@@ -37,12 +37,17 @@ def validated(tool: Tool, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
     validator = _validator(tool)
     if validator.is_valid(prepared):
         return prepared
-    coerced = _coerce(prepared, tool.parameters)
-    faults = sorted(validator.iter_errors(coerced), key=lambda fault: list(map(str, fault.absolute_path)))
-    if faults:
-        raise ArgumentsError(_explain(tool.name, faults, arguments))
-    result: Mapping[str, Any] = coerced
-    return result
+    readings = [_coerce(reading, tool.parameters) for reading in (prepared, *_wrapped(prepared))]
+    for reading in readings:
+        if isinstance(reading, Mapping) and validator.is_valid(reading):
+            return reading
+    faults = validator.iter_errors(readings[0])
+    raise ArgumentsError(_explain(tool.name, faults, arguments))
+
+
+def _wrapped(arguments: Mapping[str, Any]) -> Iterable[Any]:
+    """What a model may have meant that put its arguments under one more key."""
+    return arguments.values() if len(arguments) == 1 else ()
 
 
 def _validator(tool: Tool) -> Validator:
@@ -61,7 +66,7 @@ async def preload() -> None:
 
 def _explain(name: str, faults: Iterable[Any], arguments: Mapping[str, Any]) -> str:
     lines = [f'Validation failed for tool "{name}":']
-    for fault in faults:
+    for fault in sorted(faults, key=lambda fault: list(map(str, fault.absolute_path))):
         path = ".".join(map(str, fault.absolute_path)) or "root"
         lines.append(f"  - {path}: {fault.message}")
     received = codec.dumps(codec.to_json(arguments)).decode()

@@ -45,13 +45,21 @@ class Lifetime:
         with self.scope:
             async with plain_nursery() as nursery:
                 nursery.start_soon(self._watch)
-                yield
+                try:
+                    yield
+                except Exception:
+                    self._over = True  # it failed by itself, nobody cancelled it
+                    raise
                 self._over = True
                 nursery.cancel_scope.cancel()
 
     def shelter(self) -> AbstractContextManager[object]:
-        """Shielded work. When the grace is over it is cut off quietly, here."""
-        return _Shelter(self._shelters, self._deadline)
+        """Shielded work. When the grace is over it is cut off quietly, here.
+
+        There is no shield any more after a run that nobody cancelled, since nobody watches
+        for a cancel from outside then.
+        """
+        return _Shelter(self._shelters, self._deadline, shield=not self._over)
 
     async def _watch(self) -> None:
         """Notice a cancel from outside, which would not reach the shelters."""
@@ -71,9 +79,9 @@ class Lifetime:
 class _Shelter:
     """A shielded scope that its lifetime knows of while it is open."""
 
-    def __init__(self, known: set[trio.CancelScope], deadline: float) -> None:
+    def __init__(self, known: set[trio.CancelScope], deadline: float, *, shield: bool) -> None:
         self._known = known
-        self._scope = trio.CancelScope(shield=True, deadline=deadline)
+        self._scope = trio.CancelScope(shield=shield, deadline=deadline)
 
     def __enter__(self) -> None:
         self._known.add(self._scope)

@@ -9,7 +9,9 @@ are closed in every case, so that a run that was cancelled or that crashed leave
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 
+import trio
 from attrs import define
 
 from pi_trio.events import (
@@ -55,23 +57,22 @@ class _Run:
 
     async def run(self) -> None:
         failure: Exception | None = None
-        try:
-            async with self._driver.lifetime.running():
-                try:
-                    await self._driver.emit(AgentStart())
-                    await self._turns()
-                except Exception as error:
-                    failure = error
-                    await self._report(error)
-        finally:
-            await tell(self._driver, AgentEnd(tuple(self._driver.new_messages)))
+        async with self._driver.lifetime.running():
+            try:
+                await self._driver.emit(AgentStart())
+                await self._turns()
+            except Exception as error:
+                failure = error
+                await self._report(error)
+            finally:
+                await tell(self._driver, AgentEnd(tuple(self._driver.new_messages)))
         if failure is not None:
             raise failure
 
     # ------------------------------------------------------------------ turns
 
     async def _turns(self) -> None:
-        while (turn := await self._driver.open_turn()) is not None:
+        while (turn := await self._open_turn()) is not None:
             reason: TurnEndReason = "aborted"
             try:
                 reason = await self._steps(turn)
@@ -80,6 +81,10 @@ class _Run:
                 raise
             finally:
                 self._driver.close_turn(turn, reason)
+
+    async def _open_turn(self) -> Turn | None:
+        await trio.lowlevel.checkpoint_if_cancelled()  # an abort leaves the queues alone
+        return await self._driver.open_turn()
 
     async def _steps(self, turn: Turn) -> TurnEndReason:
         batch, number, owed = turn.batch, 0, turn.owed
@@ -104,11 +109,15 @@ class _Run:
 
     async def _claim(self, turn: Turn, owed: bool) -> Sequence[AgentMessage]:
         """The next step's input. When the turn would stop, who objects may steer first."""
-        batch = await self._driver.claim_steering()
+        batch = await self._claim_steering()
         if not batch and not owed:
             await self._driver.turn_stopping(turn)
-            batch = await self._driver.claim_steering()
+            batch = await self._claim_steering()
         return batch
+
+    async def _claim_steering(self) -> Sequence[AgentMessage]:
+        await trio.lowlevel.checkpoint_if_cancelled()  # as for a turn
+        return await self._driver.claim_steering()
 
     async def _pre_step(self, step: Step, batch: Sequence[AgentMessage]) -> Sequence[AgentMessage] | None:
         """What enters the step; None if the input was rejected. Failing hands the batch back."""
@@ -133,12 +142,13 @@ class _Run:
         try:
             await driver.emit(TurnStart())
             request = await driver.prepare_request(step)
+            await trio.lowlevel.checkpoint_if_cancelled()  # from here on the input counts as used
             admission = driver.admit(step, request, entering)
             admitted = True
             await self._announce(admission.committed)
             message = await answer.ask(request, admission)
             outcome = _Outcome(message)
-            if message.tool_calls and message.stop_reason != "error":
+            if _owes_results(message):
                 tools = ToolBatch(driver, step, message, admission.tools)
                 ran = await tools.run()
                 outcome.tool_results = ran.results
@@ -160,17 +170,24 @@ class _Run:
             await self._close(step, answer, tools)
 
     async def _close(self, step: Step, answer: Answer, tools: ToolBatch | None) -> None:
+        message = answer.message
         try:
-            self._driver.commit(step.fact("step/end"))
+            if message is not None and tools is None and _owes_results(message):
+                tools = ToolBatch(self._driver, step, message, ())
+                await tools.skip()
         finally:
-            results = tools.outcome().results if tools is not None else ()
-            if answer.message is not None:
-                await tell(self._driver, TurnEnd(answer.message, results))
+            try:
+                self._driver.commit(step.fact("step/end"))
+            finally:
+                if message is not None:
+                    results = tools.outcome().results if tools is not None else ()
+                    await tell(self._driver, TurnEnd(message, results))
 
     async def _announce(self, messages: Sequence[AgentMessage]) -> None:
         """Tell of what was admitted; it is committed, so nothing may come between."""
-        for message in messages:
-            await tell(self._driver, MessageStart(message), MessageEnd(message))
+        if messages:
+            bounds = [(MessageStart(message), MessageEnd(message)) for message in messages]
+            await tell(self._driver, *chain.from_iterable(bounds))
 
     async def _finish_turn(self, outcome: _Outcome) -> FinishTurnResult | None:
         hook = self._driver.hooks.finish_turn
@@ -208,8 +225,9 @@ class _Run:
         """A run that failed between steps says so in a step of its own."""
         if self._told:
             return
-        answer = Answer(self._driver, Step(0, 0))
-        await tell(self._driver, TurnStart())
-        await answer.fail(error)
-        if answer.message is not None:
-            await tell(self._driver, TurnEnd(answer.message))
+        message = Answer(self._driver, Step(0, 0)).failed(error)
+        await tell(self._driver, TurnStart(), MessageStart(message), MessageEnd(message), TurnEnd(message))
+
+
+def _owes_results(message: AssistantMessage) -> bool:
+    return bool(message.tool_calls) and message.stop_reason not in ("error", "aborted")

@@ -23,7 +23,7 @@ from pi_trio.events import (
     ToolExecutionStart,
     ToolExecutionUpdate,
 )
-from pi_trio.loop.arguments import ArgumentsError, validated
+from pi_trio.loop.arguments import validated
 from pi_trio.loop.driver import Driver, Step, tell
 from pi_trio.loop.hooks import (
     AfterToolCallContext,
@@ -81,6 +81,13 @@ class _Execution:
         if self.result is None:
             self.result, self.code = result, code
 
+    def stop(self) -> None:
+        """Set the result of a call that the user stopped."""
+        if self.ran:
+            self.cut_off(ABORTED, "aborted")
+        else:
+            self.finish(ToolResult(NOT_STARTED, is_error=True), "aborted_before_start")
+
     def cut_off(self, text: str, code: str) -> None:
         """Set the result of a body that was stopped: what it had reported, and `text`."""
         content = (*self.progress.content, TextContent(text))
@@ -108,6 +115,11 @@ class ToolBatch:
             finally:
                 self._finish_all(ToolResult(NOT_STARTED, is_error=True), "aborted_before_start")
         return self.outcome()
+
+    async def skip(self) -> None:
+        """Settle every call without running it: the run failed after the answer was complete."""
+        self._finish_all(ToolResult(NOT_STARTED, is_error=True), "aborted_before_start")
+        await self._settle_all(trio.CancelScope())
 
     def outcome(self) -> ToolOutcome:
         """What has been settled so far; everything, once `run` is over."""
@@ -158,10 +170,11 @@ class ToolBatch:
                 workers.start_soon(self._work, inlet.clone())
             with inlet, jobs:
                 while waiting:
-                    waiting[-1].refused = False
-                    await jobs.send(waiting[-1])
-                    await waiting[-1].dispatched.wait()
-                    if waiting[-1].refused:
+                    execution = waiting[-1]
+                    execution.dispatched, execution.refused = trio.Event(), False
+                    await jobs.send(execution)
+                    await execution.dispatched.wait()
+                    if execution.refused:
                         break
                     last = waiting.pop()
         if last is not None:
@@ -175,7 +188,6 @@ class ToolBatch:
                 else:  # it became a barrier while it waited for this worker
                     execution.refused = True
                     execution.dispatched.set()
-                    execution.dispatched = trio.Event()
 
     def _mode(self, execution: _Execution) -> ExecutionMode:
         """How the call may run, decided just before it starts; in doubt alone."""
@@ -194,16 +206,18 @@ class ToolBatch:
     async def _execute(self, execution: _Execution) -> None:
         try:
             try:
+                await trio.lowlevel.checkpoint_if_cancelled()
                 await self._prepare(execution)
             finally:
                 execution.dispatched.set()
             if execution.result is None and execution.tool is not None:
+                await trio.lowlevel.checkpoint_if_cancelled()  # nothing starts after an abort
                 await self._run_body(execution, execution.tool)
-        except trio.Cancelled:
-            execution.cut_off(ABORTED, "aborted")
-            raise
         except Exception as error:
             execution.finish(_error_result(error))
+            raise
+        except BaseException:
+            execution.stop()
             raise
         finally:
             execution.finished.set()
@@ -223,8 +237,8 @@ class ToolBatch:
             return
         try:
             execution.args = validated(execution.tool, call.arguments)
-        except ArgumentsError as error:
-            execution.finish(ToolResult(str(error), is_error=True), "invalid_arguments")
+        except Exception as error:  # the arguments, what prepares them, or the tool's schema
+            execution.finish(_error_result(error), "invalid_arguments")
             return
         await self._before(execution)
 
@@ -248,11 +262,16 @@ class ToolBatch:
         call = execution.call
         began = trio.current_time()
         execution.ran = True
+        broken: list[Exception] = []
 
         async def on_update(partial: ToolResult) -> None:
-            if execution.result is None:
+            if execution.result is None and not broken:
                 execution.progress = partial
-                await self._driver.emit(ToolExecutionUpdate(call.id, call.name, call.arguments, partial))
+                try:
+                    await self._driver.emit(ToolExecutionUpdate(call.id, call.name, call.arguments, partial))
+                except Exception as error:  # a listener's failure is not the tool's
+                    broken.append(error)
+                    scope.cancel()
 
         with trio.CancelScope() as scope:
             if tool.timeout is not None:
@@ -260,11 +279,13 @@ class ToolBatch:
             self._driver.track_call(call.id, scope)
             try:
                 execution.finish(await tool.execute(call.id, execution.args, on_update))
-            except Exception as error:
-                execution.finish(_error_result(error))
+            except* Exception as errors:  # perhaps of a nursery that is being cancelled
+                execution.finish(_error_result(errors))
             finally:
                 self._driver.track_call(call.id, None)
                 execution.duration_ms = round((trio.current_time() - began) * 1000)
+        if broken:
+            raise broken[0]
         if scope.cancelled_caught:
             timed_out = trio.current_time() >= scope.deadline
             text = f"The tool took longer than {tool.timeout:g} seconds." if timed_out else ABORTED
@@ -273,6 +294,8 @@ class ToolBatch:
 
     async def _show_early(self, execution: _Execution) -> None:
         """A body that is done before the calls in front of it shows its result at once."""
+        if execution.message is not None:
+            return  # the run was stopped long ago, and did not wait for it
         ahead = next(each for each in self._executions if each.message is None)
         if ahead is not execution and execution.result is not None:
             call = execution.call
@@ -302,8 +325,8 @@ class ToolBatch:
         if not execution.recorded:
             self._record(execution)
             await tell(self._driver, ToolExecutionStart(call.id, call.name, call.arguments))
-        # still without a result: the body goes on although the run was stopped long ago
-        execution.cut_off(ABORTED, "aborted")
+        if execution.result is None:  # the body goes on although the run was stopped long ago
+            execution.stop()
         message = execution.message = self._message(execution)
         self._driver.commit(message)
         result = execution.result or ToolResult()
@@ -358,6 +381,8 @@ class ToolBatch:
 
 
 def _error_result(error: Exception) -> ToolResult:
+    while isinstance(error, ExceptionGroup):
+        error = error.exceptions[0]
     return ToolResult(str(error) or type(error).__name__, is_error=True)
 
 

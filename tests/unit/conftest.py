@@ -15,7 +15,9 @@ from pi_trio.tool import Tool, ToolResult
 
 
 def new_tool(name, execute, **options) -> Tool:
-    return Tool(**{"name": name, "description": name, "parameters": {"type": "object"}, "execute": execute} | options)
+    return Tool(
+        **{"name": name, "description": name, "parameters": {"type": "object"}, "execute": execute} | options
+    )
 
 
 class Stage:
@@ -31,9 +33,7 @@ class Stage:
         self.most = 0
         self.model = ScriptedModel(answers)
         self.work = new_tool("work", self._work, **(work or {}))
-        self.agent = Agent(
-            model=self.model.model, stream_fn=self.model, tools=[self.work, *tools], **options
-        )
+        self.agent = Agent(model=self.model.model, stream_fn=self.model, tools=[self.work, *tools], **options)
         if listener is not None:
             self.agent.subscribe(listener)
         self.heard = Recorder()

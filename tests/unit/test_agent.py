@@ -184,7 +184,9 @@ async def test_clearing_the_queues_leaves_parked_input(stage) -> None:
 async def test_a_run_is_streaming_and_starts_without_error(stage) -> None:
     """A8, A11: `turn_end` with a failure sets the error, the next start clears it."""
     play, seen = stage(Failure("broken"), "Hi"), []
-    play.agent.subscribe(lambda event: seen.append((event.type, play.agent.is_streaming, play.agent.error_message)))
+    play.agent.subscribe(
+        lambda event: seen.append((event.type, play.agent.is_streaming, play.agent.error_message))
+    )
     await play.agent.prompt("Hello")
     assert ("turn_end", True, "broken") in seen
     assert ("message_end", True, "broken") not in seen

@@ -1,0 +1,279 @@
+"""The runtime in this process, on the demo model and real files."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+import trio.testing
+
+from pi_trio.codec import loads
+from pi_trio.errors import BusyError, ConfigError, SessionError, UsageError
+from pi_trio.events import (
+    AgentEvent,
+    AgentSettled,
+    EntryAppended,
+    ToolExecutionStart,
+    ToolExecutionUpdate,
+)
+from pi_trio.harness.runtime import LocalRuntime, open_runtime
+from pi_trio.hub import Outbox
+from pi_trio.llm import demo
+from pi_trio.remote.interface import Runtime, Snapshot
+from pi_trio.resources.config import RuntimeConfig
+from pi_trio.resources.settings import Settings
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    folder = tmp_path / "project"
+    folder.mkdir()
+    (folder / "README.md").write_text("# A small project\n")
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def _the_demo_model_is_in_a_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(demo, "DELTA_INTERVAL", 0.0)
+
+
+@asynccontextmanager
+async def runtime_of(project: Path, **options: Any) -> AsyncIterator[LocalRuntime]:
+    config = RuntimeConfig(**{"cwd": project, "agent_dir": project.parent / "agent", "demo": True, **options})
+    async with open_runtime(config) as runtime:
+        checked: Runtime = runtime  # mypy: it is what screens expect
+        assert checked is runtime
+        yield runtime
+
+
+async def _say(runtime: LocalRuntime, session_id: str, text: str) -> None:
+    await runtime.prompt(session_id, text)
+    await runtime.wait_for_idle(session_id)
+
+
+async def _bodies(runtime: LocalRuntime, snapshot: Snapshot) -> list[dict[str, Any]]:
+    ids = [head.id for head in (await runtime.snapshot(snapshot.session.id)).heads]
+    return [dict(entry) for entry in await runtime.entries(snapshot.session.id, ids)]
+
+
+def _role(entry: dict[str, Any]) -> str | None:
+    role: str | None = entry.get("message", {}).get("role")
+    return role
+
+
+def _digest(path: str | None) -> str:
+    assert path is not None
+    return hashlib.sha256(Path(path).read_bytes()).hexdigest()
+
+
+async def test_a_new_session_has_no_file_before_its_first_input(project: Path) -> None:
+    async with runtime_of(project) as runtime:
+        snapshot = await runtime.new_session()
+        assert snapshot.session.path is not None
+        assert not Path(snapshot.session.path).exists()
+        await _say(runtime, snapshot.session.id, "hello")
+        assert Path(snapshot.session.path).is_file()
+
+
+async def test_the_demo_model_uses_the_real_tools(project: Path) -> None:
+    async with runtime_of(project) as runtime:
+        snapshot = await runtime.new_session()
+        await _say(runtime, snapshot.session.id, "read README.md and run `ls`")
+        results = [each for each in await _bodies(runtime, snapshot) if _role(each) == "toolResult"]
+        texts = [each["message"]["content"][0]["text"] for each in results]
+        assert texts == ["# A small project\n", "README.md\n"]
+
+
+async def test_a_session_comes_back_as_it_was(project: Path) -> None:
+    async with runtime_of(project) as runtime:
+        first = await runtime.new_session()
+        await _say(runtime, first.session.id, "hello")
+        bodies = await _bodies(runtime, first)
+    async with runtime_of(project) as runtime:
+        again = await runtime.continue_session()
+        assert again.session.id == first.session.id
+        assert await _bodies(runtime, again) == bodies
+        assert again.leaf_id == bodies[-1]["id"]
+
+
+async def test_without_a_session_to_continue_a_new_one_is_opened(project: Path) -> None:
+    async with runtime_of(project) as runtime:
+        assert (await runtime.continue_session()).heads == ()
+
+
+async def test_a_session_opens_by_the_beginning_of_its_id_and_only_once(project: Path) -> None:
+    async with runtime_of(project) as runtime:
+        snapshot = await runtime.new_session()
+        await _say(runtime, snapshot.session.id, "hello")
+        for reference in (snapshot.session.id, str(snapshot.session.path)):
+            assert (await runtime.open_session(reference)).session == snapshot.session
+    async with runtime_of(project) as runtime:
+        assert (await runtime.open_session(snapshot.session.id[:13])).session.id == snapshot.session.id
+
+
+async def test_navigating_before_a_prompt_gives_its_text_and_makes_a_branch(project: Path) -> None:
+    async with runtime_of(project) as runtime:
+        session_id = (snapshot := await runtime.new_session()).session.id
+        await _say(runtime, session_id, "hello")
+        await _say(runtime, session_id, "run `ls`")
+        prompts = [each for each in await _bodies(runtime, snapshot) if _role(each) == "user"]
+        moved = await runtime.navigate(session_id, prompts[1]["id"])
+        assert moved.text == "run `ls`"
+        await _say(runtime, session_id, "run `pwd`")
+        tree = runtime.repository.open(session_id, writable=False).tree
+        branches = [
+            tree.path(each["id"]) for each in await _bodies(runtime, snapshot) if _role(each) == "user"
+        ]
+        assert branches[0][-1] in branches[1]
+        assert branches[0][-1] in branches[2]
+        assert branches[1][-1] not in branches[2]
+
+
+async def test_a_fork_leaves_its_source_as_it_is(project: Path) -> None:
+    """TR-04"""
+    async with runtime_of(project) as runtime:
+        session_id = (snapshot := await runtime.new_session()).session.id
+        await _say(runtime, session_id, "hello")
+        await _say(runtime, session_id, "run `ls`")
+        before = _digest(snapshot.session.path)
+        prompt = [each for each in await _bodies(runtime, snapshot) if _role(each) == "user"][1]
+        moved = await runtime.fork(session_id, prompt["id"], "before")
+        fork = await runtime.snapshot(moved.session_id)
+        assert moved.text == "run `ls`"
+        assert not Path(str(fork.session.path)).exists()
+        await _say(runtime, moved.session_id, "run `pwd`")
+        header = loads(Path(str(fork.session.path)).read_bytes().splitlines()[0])
+        assert header["parentSession"] == snapshot.session.path
+        assert _digest(snapshot.session.path) == before
+
+
+async def test_nothing_moves_while_a_run_is_in_progress(project: Path) -> None:
+    async with runtime_of(project) as runtime:
+        session_id = (await runtime.new_session()).session.id
+        await _say(runtime, session_id, "hello")
+        entry = (await runtime.snapshot(session_id)).heads[0].id
+        await runtime.prompt(session_id, "run `sleep 60`")
+        with pytest.raises(BusyError):
+            await runtime.navigate(session_id, entry)
+        with pytest.raises(BusyError):
+            await runtime.prompt(session_id, "hello")
+        await runtime.abort(session_id)
+
+
+async def test_a_subscriber_sees_what_follows_its_snapshot(project: Path) -> None:
+    async with runtime_of(project) as runtime:
+        session_id = (await runtime.new_session()).session.id
+        outbox = Outbox(lambda: None)
+        snapshot = await runtime.subscribe(session_id, outbox)
+        await _say(runtime, session_id, "hello")
+        envelopes = outbox.take()
+        assert snapshot.seq == 0
+        assert isinstance(envelopes[-1].event, AgentSettled)
+        told = [each.event.entry["id"] for each in envelopes if isinstance(each.event, EntryAppended)]
+        assert told == [head.id for head in (await runtime.snapshot(session_id)).heads]
+        await runtime.unsubscribe(session_id, outbox)
+        assert outbox.closed
+
+
+async def test_leaving_the_runtime_stops_what_runs(project: Path) -> None:
+    pids: list[int] = []
+    async with runtime_of(project) as runtime:
+        session_id = (await runtime.new_session()).session.id
+        printed = trio.Event()
+
+        def listen(event: AgentEvent) -> None:
+            if isinstance(event, ToolExecutionUpdate) and event.partial_result.content:
+                pids.append(int(event.partial_result.content[0].text))  # type: ignore[union-attr]
+                printed.set()
+
+        runtime._open(session_id).harness.hub.subscribe(listen)
+        await runtime.prompt(session_id, "run `echo $$; sleep 60`")
+        await printed.wait()
+    with pytest.raises(ProcessLookupError):
+        os.kill(pids[0], 0)
+
+
+async def test_cancelling_around_the_runtime_leaves_a_whole_session(project: Path) -> None:
+    with trio.CancelScope() as scope:
+        async with runtime_of(project) as runtime:
+            session_id = (snapshot := await runtime.new_session()).session.id
+            runtime._open(session_id).harness.hub.subscribe(
+                lambda event: scope.cancel() if isinstance(event, ToolExecutionStart) else None
+            )
+            await _say(runtime, session_id, "run `sleep 60`")
+    assert scope.cancelled_caught
+    lines = [loads(line) for line in Path(str(snapshot.session.path)).read_bytes().splitlines()]
+    assert [line.get("customType") for line in lines][-2:] == ["step/end", "turn/end"]
+    assert lines[-3]["message"]["role"] == "toolResult"
+
+
+async def test_the_model_of_the_flag_wins_over_the_session_and_the_settings(project: Path) -> None:
+    agent = project.parent / "agent"
+    agent.mkdir()
+    models = {
+        "providers": {
+            "local": {
+                "baseUrl": "http://127.0.0.1:9",
+                "apiKey": "none",
+                "models": [{"id": "one"}, {"id": "two"}],
+            }
+        }
+    }
+    (agent / "models.json").write_text(json.dumps(models))
+    settings = Settings(default_provider="local", default_model="two")
+    async with runtime_of(project, demo=False, settings=settings) as runtime:
+        assert (await runtime.new_session()).model.reference == "local/two"
+    async with runtime_of(project, demo=False, settings=settings, model="local/one") as runtime:
+        assert (await runtime.new_session()).model.reference == "local/one"
+    async with runtime_of(project, settings=settings) as runtime:
+        await _say(runtime, (await runtime.new_session()).session.id, "hello")
+    async with runtime_of(project, demo=False, settings=settings) as runtime:
+        assert (await runtime.continue_session()).model.reference == "demo/demo"
+
+
+async def test_without_any_key_the_demo_model_is_used_and_says_so(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("OPENAI_API_KEY", "OPENROUTER_API_KEY", "DEEPSEEK_API_KEY", "GROQ_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    async with runtime_of(project, demo=False) as runtime:
+        snapshot = await runtime.new_session()
+        assert snapshot.model.reference == "demo/demo"
+        assert "no key was found" in snapshot.notice
+
+
+async def test_wrong_names_are_one_clear_error(project: Path) -> None:
+    async with runtime_of(project) as runtime:
+        session_id = (await runtime.new_session()).session.id
+        with pytest.raises(ConfigError, match="nonsense"):
+            await runtime.set_model(session_id, "nonsense/model")
+        with pytest.raises(SessionError):
+            await runtime.open_session("ffffffff")
+        with pytest.raises(UsageError):
+            await runtime.navigate(session_id, "ffffffff")
+        with pytest.raises(UsageError):
+            await runtime.abort("ffffffff")
+
+
+@pytest.mark.parametrize("name", ["linear", "tree-two-branches"])
+async def test_sessions_of_pi_open_and_go_on(project: Path, shared: Path, name: str) -> None:
+    path = project / f"{name}.jsonl"
+    shutil.copy(shared / "sessions" / "real-pi" / f"{name}.jsonl", path)
+    before = path.read_bytes()
+    async with runtime_of(project) as runtime:
+        snapshot = await runtime.open_session(str(path))
+        assert path.read_bytes() == before
+        await _say(runtime, snapshot.session.id, "hello")
+    after = path.read_bytes()
+    assert after.startswith(before)
+    added = [loads(line) for line in after[len(before) :].splitlines()]
+    assert added[0]["parentId"] == loads(before.splitlines()[-1])["id"]
+    assert [_role(entry) for entry in added if _role(entry)] == ["system", "user", "assistant"]
