@@ -410,17 +410,16 @@ class _AgentDriver:
     async def _open_first(self, first: _FirstTurn) -> Turn:
         steering = () if first.steering else await self.claim_steering()
         self._first = None
-        parked = self._agent._parked.claim() if first.batch and not first.steering else ()
-        return Turn(1, (*steering, *parked, *first.batch), first.owed)
+        return Turn(1, (*steering, *self._claim_parked(first), *first.batch), first.owed)
+
+    def _claim_parked(self, first: _FirstTurn) -> Sequence[AgentMessage]:
+        """Parked input goes in before a prompt; a run that only goes on leaves it."""
+        return () if first.owed or first.steering else self._agent._parked.claim()
 
     def hand_back_unopened(self) -> None:
         """Hand back the input of a run that ended before its first turn."""
         if self._first is not None:
             self.hand_back(self._first.batch)
-
-    def _claim_parked(self, first: _FirstTurn) -> Sequence[AgentMessage]:
-        """Parked input goes in before a prompt; a run that only goes on leaves it."""
-        return () if first.owed or first.skip_steering else self._agent._parked.claim()
 
     def close_turn(self, turn: Turn, reason: TurnEndReason) -> None:
         self._goes_on = reason in ("completed", "max_tokens")

@@ -206,14 +206,7 @@ class Hub:
                 self._fill(event)
             return
         self._posted.extend(events)
-        if self._telling.locked():
-            await self._telling.acquire()  # who tells meanwhile tells of these too
-        else:
-            self._telling.acquire_nowait()
-        try:
-            await self._deliver()
-        finally:
-            self._telling.release()
+        await self._tell()
 
     def post(self, event: AgentEvent) -> None:
         """Tell everybody of `event` soon, in order, without waiting. For synchronous commands."""
@@ -229,8 +222,18 @@ class Hub:
         while True:
             await self._wake.wait()
             self._wake = trio.Event()
-            async with self._telling:
-                await self._deliver()
+            await self._tell()
+
+    async def _tell(self) -> None:
+        """Deliver all that is posted. Who must wait for another task here may find that it did."""
+        if self._telling.locked():
+            await self._telling.acquire()
+        else:
+            self._telling.acquire_nowait()
+        try:
+            await self._deliver()
+        finally:
+            self._telling.release()
 
     async def _deliver(self) -> None:
         """Tell the listeners of each event that waits, then fill the outboxes."""

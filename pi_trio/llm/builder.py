@@ -25,7 +25,6 @@ from pi_trio.llm.protocol import (
     ToolCallEnd,
     ToolCallStart,
 )
-from pi_trio.llm.surrogates import mend, mend_text
 from pi_trio.messages import (
     AssistantContent,
     AssistantMessage,
@@ -35,6 +34,7 @@ from pi_trio.messages import (
     ToolCall,
     Usage,
 )
+from pi_trio.surrogates import mend, mend_text
 
 __all__ = ["AnswerBuilder", "parse_arguments"]
 

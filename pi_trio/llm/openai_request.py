@@ -13,7 +13,6 @@ from attrs import frozen
 
 from pi_trio import codec
 from pi_trio.llm.protocol import Context, Model, StreamOptions
-from pi_trio.llm.surrogates import mend
 from pi_trio.llm.thinking import provider_level
 from pi_trio.messages import (
     AssistantMessage,
@@ -29,6 +28,7 @@ from pi_trio.messages import (
     UserMessage,
     text_of,
 )
+from pi_trio.surrogates import mend
 
 __all__ = ["REASONING_FIELDS", "encode_request"]
 

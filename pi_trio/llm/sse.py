@@ -7,7 +7,7 @@ closes them all. So nothing else in the reader raises, and leaving cancels that 
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -18,6 +18,7 @@ from pi_trio.errors import ConfigError, ProviderError
 from pi_trio.llm.failures import http_failure, transport_failure
 from pi_trio.llm.http import http_client
 from pi_trio.llm.protocol import Failure
+from pi_trio.nursery import plain_nursery
 
 if TYPE_CHECKING:
     import httpx
@@ -56,16 +57,13 @@ async def open_sse(request: SseRequest) -> AsyncIterator[SseStream]:
     """
     headers = _header_bytes(request.headers)
     stream = SseStream()
-    try:
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(_read, request, headers, stream)
-            try:
-                yield stream
-            finally:
-                stream.close()
-                nursery.cancel_scope.cancel()
-    except BaseExceptionGroup as group:
-        raise _plain(group) from None
+    async with plain_nursery() as nursery:
+        nursery.start_soon(_read, request, headers, stream)
+        try:
+            yield stream
+        finally:
+            stream.close()
+            nursery.cancel_scope.cancel()
 
 
 class SseStream(trio.abc.ReceiveChannel["list[ServerSentEvent]"]):
@@ -192,17 +190,3 @@ def _header_bytes(headers: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
         except UnicodeEncodeError:
             raise ConfigError(f"The header {name!r} holds characters that cannot be sent.") from None
     return encoded
-
-
-def _plain(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    """The one exception worth raising: an error before a cancellation."""
-    leaves = list(_leaves(group))
-    return next((leaf for leaf in leaves if not isinstance(leaf, trio.Cancelled)), leaves[0])
-
-
-def _leaves(error: BaseException) -> Iterator[BaseException]:
-    if isinstance(error, BaseExceptionGroup):
-        for inner in error.exceptions:
-            yield from _leaves(inner)
-    else:
-        yield error

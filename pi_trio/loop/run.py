@@ -9,7 +9,6 @@ are closed in every case, so that a run that was cancelled or that crashed leave
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import chain
 
 import trio
 from attrs import define
@@ -186,8 +185,8 @@ class _Run:
     async def _announce(self, messages: Sequence[AgentMessage]) -> None:
         """Tell of what was admitted; it is committed, so nothing may come between."""
         if messages:
-            bounds = [(MessageStart(message), MessageEnd(message)) for message in messages]
-            await tell(self._driver, *chain.from_iterable(bounds))
+            both = (MessageStart, MessageEnd)
+            await tell(self._driver, *(kind(each) for each in messages for kind in both))
 
     async def _finish_turn(self, outcome: _Outcome) -> FinishTurnResult | None:
         hook = self._driver.hooks.finish_turn

@@ -7,9 +7,8 @@ three in a file.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection, Sequence
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import attrs
 from attrs import define, field
@@ -28,7 +27,6 @@ __all__ = [
     "NOT_STARTED",
     "OUTCOME_UNKNOWN",
     "Conversation",
-    "mend_surrogates",
     "missing_result",
     "sendable",
 ]
@@ -161,20 +159,3 @@ class Conversation:
             call.id == message.tool_call_id for call in waiting.message.tool_calls
         ):
             waiting.results.setdefault(message.tool_call_id, message)
-
-
-# ------------------------------------------------------------------ text
-
-
-_SURROGATE = re.compile("[\ud800-\udfff]")
-
-
-def mend_surrogates(value: Any) -> Any:
-    """JSON data with every lone surrogate replaced by U+FFFD."""
-    if isinstance(value, str):
-        return value if value.isascii() else _SURROGATE.sub("\ufffd", value)
-    if isinstance(value, list):
-        return [mend_surrogates(item) for item in value]
-    if isinstance(value, dict):
-        return {mend_surrogates(key): mend_surrogates(item) for key, item in value.items()}
-    return value

@@ -34,10 +34,10 @@ from pi_trio.session.entries import (
 )
 from pi_trio.session.ids import new_entry_id, new_session_id
 from pi_trio.session.opening import open_file
-from pi_trio.session.repair import mend_surrogates
 from pi_trio.session.scan import entry_object, head_of, heads_of
 from pi_trio.session.storage import JsonlStorage, MemoryStorage, SessionStorage, Write
 from pi_trio.session.tree import EntryHead, Tree
+from pi_trio.surrogates import mend
 
 __all__ = ["Session"]
 
@@ -263,7 +263,7 @@ class Session:
         position = self._position(entry_id)
         line = self._storage.line(position)
         if _SURROGATE_ESCAPE.search(line):
-            return entry_from_json(mend_surrogates(self._object(position, line)))
+            return entry_from_json(mend(self._object(position, line)))
         return self._cache.get(entry_id) or entry_from_json(self._object(position, line))
 
     def _add(self, entry: E, parent_id: str | None) -> E:

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import ClassVar
 
 from attrs import define, field, frozen
+from markdown_it import MarkdownIt
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.markdown import CodeBlock, Heading, Markdown, MarkdownElement
 from rich.padding import Padding
@@ -23,10 +24,10 @@ from rich.theme import Theme as RichTheme
 from textual.strip import Strip
 
 from pi_trio.text import sanitise
-from pi_tui.items.paint import BOLD, ITALIC, Look, indented, painted, render, wrapped
+from pi_tui.items.paint import BOLD, ITALIC, Budget, Look, indented, painted, render, wrapped
 from pi_tui.theme import Theme
 
-__all__ = ["Block", "Growing", "markdown", "split_blocks"]
+__all__ = ["Block", "Growing", "Progress", "markdown", "split_blocks"]
 
 _CODE_INDENT = "  "
 
@@ -94,10 +95,15 @@ class Growing:
     _done: int = 0
     _fence: _OpenFence | None = None
 
-    def strips(self, text: str, *, final: bool = False) -> list[Strip]:
-        """The strips of `text`, which continues what was given before."""
+    def strips(self, text: str, *, final: bool = False, budget: Budget | None = None) -> list[Strip]:
+        """The strips of `text`, which continues what was given before.
+
+        When the budget is used up the rest is left out, and the budget says so.
+        """
         tail: list[Strip] = []
         for block in split_blocks(text, self._done):
+            if budget is not None and budget.used_up():
+                break
             source = text[block.begin : block.end]
             if block.complete:
                 self._extend(self._frozen, self._render(source))
@@ -116,20 +122,31 @@ class Growing:
         out.extend(block)
 
     def _render(self, source: str) -> list[Strip]:
-        if not _MARKED.search(source):  # most of what is written is plain, and Markdown costs ten times more
-            return wrapped(" ".join(source.split("\n")).strip(), self.look.width, self.style)
-        theme = self.look.theme
-        colours = _SyntaxColours(theme)
-        content = _Markdown(sanitise(source), hyperlinks=False, code_theme=colours)  # type: ignore[arg-type]  # goes on to Syntax, which takes both
-        body = Styled(content, self.style)
-        strips = render(body, self.look.width, _rich_theme(theme))
-        inked = [at for at, strip in enumerate(strips) if strip.text.strip()]
-        return strips[inked[0] : inked[-1] + 1] if inked else []
+        return _block_strips(source, self.look.width, self.look.theme, self.style)
 
     def _grow_fence(self, source: str) -> list[Strip]:
         if self._fence is None:
             self._fence = _OpenFence(self.look)
         return self._fence.strips(source)
+
+
+@lru_cache(maxsize=4096)
+def _block_strips(source: str, width: int, theme: Theme, style: Style) -> list[Strip]:
+    """One block. Kept, so that a finished answer costs nothing once it was seen streaming."""
+    if not _MARKED.search(source):  # most of what is written is plain, and Markdown costs ten times more
+        return wrapped(" ".join(source.split("\n")).strip(), width, style)
+    content = _Markdown(sanitise(source), _SyntaxColours(theme))
+    strips = render(Styled(content, style), width, _rich_theme(theme))
+    inked = [at for at, strip in enumerate(strips) if strip.text.strip()]
+    return strips[inked[0] : inked[-1] + 1] if inked else []
+
+
+@define
+class Progress:
+    """Where drawing one long answer was interrupted: to be given again until it is through."""
+
+    budget: Budget
+    growing: dict[int, Growing] = field(factory=dict)
 
 
 @define
@@ -172,12 +189,24 @@ class _Heading(Heading):
 
 
 class _Markdown(Markdown):
+    """Rich's Markdown with one parser for all blocks: making one takes longer than most blocks do."""
+
     elements: ClassVar[dict[str, type[MarkdownElement]]] = {
         **Markdown.elements,
         "heading_open": _Heading,
         "fence": _Fence,
         "code_block": _Fence,
     }
+
+    def __init__(self, source: str, colours: SyntaxTheme) -> None:
+        self.markup = source
+        self.parsed = _parser().parse(source)
+        self.code_theme = colours  # type: ignore[assignment]  # it goes on to Syntax, which takes both
+        self.justify = None
+        self.style = "none"
+        self.hyperlinks = False
+        self.inline_code_lexer = None
+        self.inline_code_theme = ""
 
 
 class _SyntaxColours(SyntaxTheme):
@@ -210,6 +239,11 @@ class _SyntaxColours(SyntaxTheme):
 
     def get_background_style(self) -> Style:
         return Style()
+
+
+@cache
+def _parser() -> MarkdownIt:
+    return MarkdownIt().enable("strikethrough").enable("table")
 
 
 @lru_cache(maxsize=4)

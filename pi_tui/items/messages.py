@@ -16,8 +16,8 @@ from pi_trio.messages import (
     UserMessage,
     text_of,
 )
-from pi_tui.items.markdown import Growing, markdown
-from pi_tui.items.paint import BOLD, ITALIC, Look, Span, indented, line, painted, wrapped
+from pi_tui.items.markdown import Growing, Progress, markdown
+from pi_tui.items.paint import BOLD, ITALIC, Budget, Look, Span, indented, line, painted, wrapped
 from pi_tui.items.tools import call_strips
 from pi_tui.shown import Call, LiveBlock
 
@@ -38,14 +38,16 @@ def user(message: UserMessage, look: Look) -> list[Strip]:
     return [_padded(strip, mark, look.width, ground) for strip in lines]
 
 
-def answer(message: AssistantMessage, calls: Mapping[str, Call], look: Look) -> list[Strip]:
+def answer(
+    message: AssistantMessage, calls: Mapping[str, Call], look: Look, progress: Progress | None = None
+) -> list[Strip]:
     """An answer: its thinking, its text, its calls, and how it ended if that was not well."""
     parts: list[list[Strip]] = []
-    for block in message.content:
+    for index, block in enumerate(message.content):
         if isinstance(block, ThinkingContent) and block.thinking.strip():
             parts.append(thinking(block.thinking, look))
         elif isinstance(block, TextContent) and block.text.strip():
-            parts.append(markdown(block.text, look, look.theme["text"]))
+            parts.append(_text(block.text, index, look, progress))
     lines = [
         strip
         for call in message.tool_calls
@@ -73,7 +75,7 @@ class LiveAnswer:
         self.look = look
         self._growing: dict[int, Growing] = {}
 
-    def strips(self, blocks: Mapping[int, LiveBlock]) -> list[Strip]:
+    def strips(self, blocks: Mapping[int, LiveBlock], budget: Budget | None = None) -> list[Strip]:
         """The answer so far."""
         parts: list[list[Strip]] = []
         for index in sorted(blocks):
@@ -83,7 +85,7 @@ class LiveAnswer:
             if block.kind == "thinking":
                 parts.append(self._thinking(block.text))
             else:
-                parts.append(self._growing_at(index).strips(block.text))
+                parts.append(self._growing_at(index).strips(block.text, budget=budget))
         return _joined(parts, self.look)
 
     def _growing_at(self, index: int) -> Growing:
@@ -120,6 +122,14 @@ def labelled(label: str, text: str, look: Look) -> list[Strip]:
     body = markdown(text, look.narrower(2), theme["customMessageText"])
     shown = body if look.expanded else body[:THINKING_LINES]
     return [head, *(_padded(strip, (" ", Style()), look.width, ground) for strip in shown)]
+
+
+def _text(text: str, index: int, look: Look, progress: Progress | None) -> list[Strip]:
+    style = look.theme["text"]
+    if progress is None:
+        return markdown(text, look, style)
+    growing = progress.growing.setdefault(index, Growing(look, style))
+    return growing.strips(text, final=True, budget=progress.budget)
 
 
 def _ending(message: AssistantMessage, look: Look) -> list[Strip]:

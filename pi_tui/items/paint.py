@@ -6,6 +6,7 @@ files wrote as it is. Nothing is parsed as markup.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Sequence
 from io import StringIO
 from typing import TypeAlias
@@ -26,6 +27,7 @@ __all__ = [
     "BOLD",
     "DIM",
     "ITALIC",
+    "Budget",
     "Look",
     "Span",
     "fit",
@@ -66,6 +68,25 @@ class Look:
     def narrower(self, cells: int) -> Look:
         """The same, `cells` narrower."""
         return Look(max(self.width - cells, 1), self.theme, self.expanded, self.now, self.tick)
+
+
+class Budget:
+    """Time for drawing, so that one long answer never holds up a key.
+
+    The first question is always answered with no: whatever the time, something gets done.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self._until = time.monotonic() + seconds
+        self._asked = False
+        self.exceeded = False
+
+    def used_up(self) -> bool:
+        """Whether to stop here. Then something was left out, and `exceeded` is true."""
+        if self._asked and time.monotonic() >= self._until:
+            self.exceeded = True
+        self._asked = True
+        return self.exceeded
 
 
 def one_line(text: str) -> str:

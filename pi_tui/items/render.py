@@ -15,14 +15,15 @@ from pi_trio.messages import (
     UserMessage,
     text_of,
 )
+from pi_tui.items.markdown import Progress
 from pi_tui.items.messages import answer, bash_execution, labelled, user
-from pi_tui.items.paint import Look, indented, line, painted, wrapped
+from pi_tui.items.paint import Look, line, wrapped
 from pi_tui.items.welcome import welcome
 from pi_tui.items.words import duration, money, plural, tokens
 from pi_tui.shown import Item, Stats
 from pi_tui.store import SessionStore
 
-__all__ = ["MARGIN", "animated", "estimate", "framed", "joins", "render_item"]
+__all__ = ["MARGIN", "animated", "estimate", "joins", "render_item"]
 
 MARGIN = 2
 """Cells at the left of everything in the stream."""
@@ -30,7 +31,7 @@ MARGIN = 2
 _ESTIMATES = {"user": 3, "assistant": 8, "custom": 3, "bashExecution": 4}
 
 
-def render_item(item: Item, store: SessionStore, look: Look) -> list[Strip]:
+def render_item(item: Item, store: SessionStore, look: Look, progress: Progress | None = None) -> list[Strip]:
     """The item without its margin. Empty where there is nothing to see."""
     if item.kind == "notice":
         return wrapped(item.text, look.width, look.theme["muted"])
@@ -42,7 +43,7 @@ def render_item(item: Item, store: SessionStore, look: Look) -> list[Strip]:
         case UserMessage() as message:
             return user(message, look)
         case AssistantMessage() as message:
-            return answer(message, store.calls, look)
+            return answer(message, store.calls, look, progress)
         case BashExecutionMessage() as message:
             return bash_execution(message, look)
         case CompactionSummaryMessage(summary, before):
@@ -55,13 +56,6 @@ def render_item(item: Item, store: SessionStore, look: Look) -> list[Strip]:
             return [line(look.width, [("…", look.theme["dim"])])] * max(estimate(item) - 1, 1)
         case _:
             return []
-
-
-def framed(strips: list[Strip], look: Look, *, joined: bool) -> list[Strip]:
-    """The strips with their margin, and a blank line before them unless they join what is above."""
-    mark = (" " * MARGIN, look.theme["text"])
-    body = indented(strips, mark, mark)
-    return body if joined or not body else [painted([], look.width + MARGIN), *body]
 
 
 def joins(item: Item, above: Item | None) -> bool:

@@ -17,9 +17,10 @@ from textual.geometry import Size
 from textual.strip import Strip
 
 from pi_tui.heights import Heights
+from pi_tui.items.markdown import Progress
 from pi_tui.items.messages import LiveAnswer
-from pi_tui.items.paint import Look
-from pi_tui.items.render import MARGIN, animated, estimate, framed, joins, render_item
+from pi_tui.items.paint import Budget, Look
+from pi_tui.items.render import MARGIN, animated, estimate, joins, render_item
 from pi_tui.shown import Item
 from pi_tui.store import SessionStore
 from pi_tui.theme import Theme
@@ -33,8 +34,10 @@ MAX_TEXT = 110
 FRAME = 1 / 30
 """Seconds between two looks into the store while events keep coming, at least."""
 
-SHARE = 4
-"""… and this many times what the last one took, so that drawing never takes all of a core."""
+DRAWING = 0.015
+"""Seconds of drawing answers at a time; what is left is drawn in the next frame."""
+
+_MARGIN = Segment(" " * MARGIN)
 
 LOAD_AROUND = 40
 """Items around the view whose bodies are asked for along with it."""
@@ -57,9 +60,11 @@ class Transcript(LineView, can_focus=False):
         self._structure = -1
         self._heights = Heights()
         self._drawn: LRUCache[tuple[Any, ...], list[Strip]] = LRUCache(512)
-        self._view: dict[int, list[Strip]] = {}
+        self._unfinished: dict[tuple[Any, ...], Progress] = {}
+        self._view: dict[int, tuple[int, list[Strip]]] = {}
         self._live: tuple[Item, LiveAnswer] | None = None
         self._anchor = (0, 0)
+        self._budget = Budget(DRAWING)
         self._placing = False
         self._tick = 0
         self._next_sync = 0.0
@@ -110,15 +115,12 @@ class Transcript(LineView, can_focus=False):
         self._sync_waits = False
         if not self.size.width:
             return
-        started = time.monotonic()
         if self._structure != self.store.structure:
             self._structure = self.store.structure
             self._take_all()
         else:
             self._take_tail()
         self._place()
-        ended = time.monotonic()
-        self._next_sync = ended + max(FRAME, SHARE * (ended - started))
 
     def _take_all(self) -> None:
         self._shown = list(self.store.items)
@@ -144,6 +146,7 @@ class Transcript(LineView, can_focus=False):
         if not self.size.height:
             return
         self._view.clear()
+        self._budget = Budget(DRAWING)
         if self.following:
             first = self._draw_upwards(len(self._shown) - 1, self.size.height)
         else:
@@ -157,6 +160,9 @@ class Transcript(LineView, can_focus=False):
         self._placing = False
         self.refresh()
         self._ask_for_missing(first)
+        self._next_sync = time.monotonic() + FRAME
+        if self._budget.exceeded:
+            self.sync()
 
     def _draw_upwards(self, index: int, lines: int) -> int:
         while index >= 0 and lines > 0:
@@ -170,8 +176,10 @@ class Transcript(LineView, can_focus=False):
             index += 1
 
     def _measure(self, index: int) -> int:
-        strips = self._view[index] = self._strips(index)
-        height = len(strips)
+        strips = self._strips(index)
+        lead = 0 if not strips or joins(self._shown[index], self._shown[index - 1] if index else None) else 1
+        self._view[index] = (lead, strips)
+        height = lead + len(strips)
         if height != self._heights[index]:
             self._heights.set(index, height)
         return height
@@ -201,8 +209,11 @@ class Transcript(LineView, can_focus=False):
 
     def line_at(self, y: int) -> Strip | None:
         index, within = self._heights.find(y)
-        strips = self._view.get(index, ())
-        return strips[within] if within < len(strips) else None
+        lead, strips = self._view.get(index, (0, []))
+        if not lead <= within < lead + len(strips):
+            return None
+        strip = strips[within - lead]
+        return Strip([_MARGIN, *strip], MARGIN + strip.cell_length)
 
     def render_line(self, y: int) -> Strip:
         if not self.following and self.unseen and y == self.size.height - 1:
@@ -218,21 +229,25 @@ class Transcript(LineView, can_focus=False):
     def _strips(self, index: int) -> list[Strip]:
         item, look = self._shown[index], self._look()
         if item.kind == "live":
-            return framed(self._live_answer(item, look), look, joined=False)
-        joined = joins(item, self._shown[index - 1] if index else None)
+            return self._live_answer(item, look)
         moment = (self._tick, int(look.now)) if animated(item, self.store) else None
-        key = (item.key, item.version, look.width, self.expanded, joined, moment)
+        key = (item.key, item.version, look.width, self.expanded, moment)
         strips = self._drawn.get(key)
         if strips is None:
-            strips = framed(render_item(item, self.store, look), look, joined=joined)
-            self._drawn[key] = strips
+            progress = self._unfinished.pop(key, None) or Progress(self._budget)
+            progress.budget = self._budget
+            strips = render_item(item, self.store, look, progress)
+            if self._budget.exceeded:
+                self._unfinished[key] = progress
+            else:
+                self._drawn[key] = strips
         return strips
 
     def _live_answer(self, item: Item, look: Look) -> list[Strip]:
         """The streaming answer: what was drawn of it before is kept."""
         if self._live is None or self._live[0] is not item:
             self._live = (item, LiveAnswer(look))
-        return self._live[1].strips(self.store.live)
+        return self._live[1].strips(self.store.live, self._budget)
 
     def _look(self) -> Look:
         width = max(min(self.width - MARGIN - 1, MAX_TEXT), 1)

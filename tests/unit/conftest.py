@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import pytest
 import trio
 
 from pi_trio.agent import Agent
+from pi_trio.events import AgentEvent
 from pi_trio.hub import Outbox
 from pi_trio.messages import AssistantMessage, ToolResultMessage, text_of
 from pi_trio.testing import Recorder, ScriptedModel
@@ -55,6 +56,17 @@ class Stage:
             self.running.discard(call_id)
         self.trace.append(f"end {call_id}")
         return ToolResult(args.get("text", call_id))
+
+    def on(self, kind: str, action: Callable[[], object], *, often: bool = False) -> None:
+        """Do `action` at the first event of a type, or at each of them."""
+
+        def listener(event: AgentEvent) -> None:
+            if event.type == kind:
+                if not often:
+                    unsubscribe()
+                action()
+
+        unsubscribe = self.agent.subscribe(listener)
 
     @property
     def results(self) -> list[ToolResultMessage]:

@@ -179,6 +179,7 @@ async def test_a_prompt_while_running_is_refused_and_changes_nothing(repository:
             bench.harness.prompt("b")
         with pytest.raises(BusyError):
             bench.harness.navigate(None)
+        await trio.testing.wait_all_tasks_blocked()
         await bench.harness.abort()
         assert bench.texts() == ["a"]
 

@@ -20,7 +20,7 @@ from pi_trio.llm.protocol import (
     ToolCallEnd,
     ToolCallStart,
 )
-from pi_trio.llm.surrogates import mend_text
+from pi_trio.surrogates import mend_text
 from pi_trio.messages import AssistantMessage, TextContent, ThinkingContent, ToolCall, Usage
 
 
