@@ -3,7 +3,7 @@
 `to_json` and `from_json` work on any attrs class of this package, driven by its annotations,
 so a new value needs no code here. Fields that are None by default are left out when None
 (unless their metadata says `always`); fields that the class does not know, and explicit nulls,
-survive in `extra`.
+survive in `extra`. A null where the class knows a default means the default.
 
 `dumps` and `loads` are orjson, with the standard library where orjson refuses or would lose
 something: lone surrogates, integers of more than 64 bits, deep nesting.
@@ -51,12 +51,19 @@ def dumps(value: Any) -> bytes:
 def loads(data: bytes | str) -> Any:
     """The data of a JSON text. Raises `ValueError` with the place of the fault."""
     raw = data.encode("utf-8", "surrogatepass") if isinstance(data, str) else data
-    if _LONG_INTEGER.search(raw):  # orjson would turn large integers into floats
-        return json.loads(raw)
+    if not _LONG_INTEGER.search(raw):  # orjson would turn large integers into floats
+        try:
+            return orjson.loads(raw)
+        except orjson.JSONDecodeError:
+            pass  # the standard library reads more, and tells faults as everybody knows them
     try:
-        return orjson.loads(raw)
-    except orjson.JSONDecodeError:
-        return json.loads(raw)
+        return json.loads(raw, parse_constant=_refuse_constant)
+    except RecursionError:
+        raise ValueError("The JSON is nested too deeply.") from None
+
+
+def _refuse_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not JSON.")
 
 
 # ------------------------------------------------------------------ values
@@ -157,7 +164,7 @@ def _make_decoder(cls: type[Any]) -> Convert:
         json_name(name): (
             name,
             _converter(hints[name]),
-            spec.default is None and not spec.metadata.get("always"),
+            _null_means_absent(spec, hints[name]),
         )
         for name, spec in fields.items()
         if name != "extra"
@@ -185,6 +192,14 @@ def _make_decoder(cls: type[Any]) -> Convert:
         return cls(**values)
 
     return decode
+
+
+def _null_means_absent(spec: attrs.Attribute[Any], hint: Any) -> bool:
+    """Whether null is no value of a field, so that it counts as left out."""
+    if spec.metadata.get("always"):
+        return False
+    takes_null = spec.converter is not None or hint is Any or type(None) in typing.get_args(hint)
+    return spec.default is not attrs.NOTHING or not takes_null
 
 
 def _same(item: Any) -> Any:
@@ -245,4 +260,4 @@ def _decode_tagged(data: Any, tag: str, classes: Mapping[str, type[Any]], opaque
         except ValueError:
             pass  # a required field is missing: keep the value whole rather than guess
     rest = {key: item for key, item in data.items() if key != tag}
-    return opaque(str(name), extra=rest or EMPTY)
+    return opaque(name if isinstance(name, str) else "", extra=rest or EMPTY)

@@ -107,6 +107,8 @@ class EventMachine:
             case TurnStart():
                 self._open, self._ended, self._results = set(), [], []
             case ToolExecutionStart():
+                if event.tool_call_id in self._open:
+                    raise IllegalEventError(f"start of call {event.tool_call_id}, which is running")
                 self._open.add(event.tool_call_id)
             case ToolExecutionUpdate() if event.tool_call_id not in self._open:
                 raise IllegalEventError(f"progress of call {event.tool_call_id}, which is not running")

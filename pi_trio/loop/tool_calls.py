@@ -278,7 +278,7 @@ class ToolBatch:
                 scope.deadline = began + tool.timeout
             self._driver.track_call(call.id, scope)
             try:
-                execution.finish(await tool.execute(call.id, execution.args, on_update))
+                execution.finish(_checked(await tool.execute(call.id, execution.args, on_update)))
             except* Exception as errors:  # perhaps of a nursery that is being cancelled
                 execution.finish(_error_result(errors))
             finally:
@@ -378,6 +378,13 @@ class ToolBatch:
             result.is_error,
             execution.duration_ms,
         )
+
+
+def _checked(result: object) -> ToolResult:
+    """What a body returned. Raises `TypeError` if it is no result: not every tool is type-checked."""
+    if not isinstance(result, ToolResult):
+        raise TypeError(f"The tool returned {type(result).__name__}, not a ToolResult.")
+    return result
 
 
 def _error_result(error: Exception) -> ToolResult:

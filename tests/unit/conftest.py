@@ -8,7 +8,7 @@ import pytest
 import trio
 
 from pi_trio.agent import Agent
-from pi_trio.events import AgentEvent
+from pi_trio.events import AgentEnd, AgentEvent, MessageEnd
 from pi_trio.hub import Outbox
 from pi_trio.messages import AssistantMessage, ToolResultMessage, text_of
 from pi_trio.testing import Recorder, ScriptedModel
@@ -88,6 +88,8 @@ class Stage:
         self.heard.check()
         assert [each.type for each in self.boxed.events] == [each.type for each in self.heard.events]
         check_results(self.agent.messages)
+        told = {id(event.message) for event in self.heard.of(MessageEnd)}
+        assert all(id(each) in told for end in self.heard.of(AgentEnd) for each in end.messages)
         assert not self.agent.is_streaming
         assert self.agent.streaming_message is None
         assert self.agent.pending_tool_calls == frozenset()

@@ -246,8 +246,8 @@ async def test_a_failed_answer_is_not_sent_again(stage) -> None:
 
 async def test_the_output_limit_does_not_swallow_owed_results(stage) -> None:
     """L79: max tokens, steering and a call: three requests."""
-    play = stage([Call("work"), Stop("length")], [Text.of("cut"), Stop("length")], "Done")
-    play.on("tool_execution_end", lambda: play.on("turn_end", lambda: play.agent.steer("on")))
+    play = stage([Text.of("cut"), Stop("length")], Call("work"), "Done")
+    play.on("message_update", lambda: play.agent.steer("on"))
     await play.agent.prompt("Go")
     assert len(play.model.requests) == 3
     assert play.said() == ["Go", "on"]
