@@ -28,6 +28,9 @@ __all__ = [
     "CoreEvent",
     "EntryAppended",
     "Gap",
+    "InboxClaimed",
+    "InboxDiscarded",
+    "InboxInserted",
     "InputReturned",
     "MessageEnd",
     "MessageStart",
@@ -171,6 +174,34 @@ class QueueUpdate:
 
 
 @define
+class InboxInserted:
+    """Input waits in the inbox under this id."""
+
+    type: ClassVar[str] = "inbox_inserted"
+    id: str
+    message: AgentMessage
+
+
+@define
+class InboxDiscarded:
+    """Waiting input was taken out for good, or replaced."""
+
+    type: ClassVar[str] = "inbox_discarded"
+    id: str
+    message: AgentMessage
+
+
+@define
+class InboxClaimed:
+    """Waiting input was taken out for use in this turn."""
+
+    type: ClassVar[str] = "inbox_claimed"
+    id: str
+    message: AgentMessage
+    turn: int
+
+
+@define
 class InputReturned:
     """Input that was claimed and not used, handed back: a screen puts it in the prompt."""
 
@@ -247,6 +278,9 @@ AgentEvent: TypeAlias = (
     CoreEvent
     | AgentSettled
     | QueueUpdate
+    | InboxInserted
+    | InboxDiscarded
+    | InboxClaimed
     | InputReturned
     | EntryAppended
     | SessionInfoChanged

@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import attrs
 import trio
 
-from pi_trio.events import AgentEvent, InputReturned
+from pi_trio.events import AgentEvent
+from pi_trio.harness.inbox import InboxItem
+from pi_trio.harness.points import (
+    ASSEMBLE,
+    PRE_STEP,
+    REQUEST,
+    REQUEST_ERROR,
+    TURN_STOPPING,
+    Assemble,
+    PreStep,
+    RequestConfig,
+    RequestError,
+    TurnStopping,
+)
 from pi_trio.harness.prompt import reconcile, render
+from pi_trio.harness.requests import through_handlers
 from pi_trio.llm.protocol import Failure
 from pi_trio.loop.driver import (
     Admission,
@@ -36,15 +50,19 @@ __all__ = ["HarnessDriver"]
 
 
 class HarnessDriver:
-    """One run of an `AgentHarness`."""
+    """One run of an `AgentHarness`. `owed`: its first turn needs no input."""
 
-    def __init__(self, harness: AgentHarness) -> None:
+    def __init__(self, harness: AgentHarness, *, owed: bool = False) -> None:
         self.lifetime = Lifetime(harness.options.abort_grace)
         self.new_messages: list[AgentMessage] = []
         self.calls: dict[str, trio.CancelScope] = {}
         self._harness = harness
         self._goes_on = True
         self._first = True
+        self._owed = owed
+        self._claimed: dict[int, InboxItem] = {}
+        self._dropped: list[str] = []
+        self._sections: Mapping[str, str] = {}
 
     @property
     def hooks(self) -> Hooks:
@@ -59,6 +77,10 @@ class HarnessDriver:
         return self._harness.hub.listening
 
     @property
+    def records_stream(self) -> bool:
+        return self._harness.options.record_stream
+
+    @property
     def max_parallel_tool_calls(self) -> int:
         return self._harness.options.max_parallel_tool_calls
 
@@ -67,41 +89,65 @@ class HarnessDriver:
     async def open_turn(self) -> Turn | None:
         """Open the bracket, then claim. Synchronous, so that no cancel comes in between.
 
-        A run goes on with what is queued, also after a passing error; not after an abort, nor
-        when somebody stopped it. Then the queue waits for the next waking call.
+        A run goes on with what is queued, also after a rejected or a failed turn; not after an
+        abort, nor when somebody stopped it. Then the queue waits for the next waking call.
         """
         harness = self._harness
         if not self._goes_on or not (harness.inbox.wakes or self._first):
             return None
-        self._first = False
+        owed, self._owed, self._first = self._owed, False, False
         harness.turns += 1
         self.commit(Fact(facts.TURN_START, {"turn": harness.turns}))
-        turn = Turn(harness.turns, harness.inbox.claim_turn())
-        harness.tell_queue()
-        return turn
+        return Turn(harness.turns, self._taken(harness.inbox.claim_turn()), owed)
 
     def close_turn(self, turn: Turn, reason: TurnEndReason) -> None:
         self._goes_on = reason not in ("aborted", "stopped", "error")
-        self.commit(Fact(facts.TURN_END, {"turn": turn.number, "reason": reason}))
+        inbox = self._harness.inbox
+        pending = len(inbox.items("next-step")) + len(inbox.items("next-turn"))
+        self.commit(Fact(facts.TURN_END, {"turn": turn.number, "reason": reason, "pending": pending}))
 
     async def claim_steering(self) -> Sequence[AgentMessage]:
-        claimed = self._harness.inbox.claim_step()
-        self._harness.tell_queue()
-        return claimed
+        return self._taken(self._harness.inbox.claim_step())
+
+    def _taken(self, items: Sequence[InboxItem]) -> list[AgentMessage]:
+        """Remember what was claimed until it is admitted or handed back."""
+        self._claimed.update((id(item.message), item) for item in items)
+        self._harness.tell_claimed(items, self._harness.turns)
+        return [item.message for item in items]
 
     def hand_back(self, messages: Sequence[AgentMessage]) -> None:
-        if messages:
-            self._harness.hub.post(InputReturned(tuple(messages)))
+        items = [item for message in messages if (item := self._claimed.pop(id(message), None))]
+        if items:
+            self._harness.hand_back(items)
 
     def park(self, messages: Sequence[AgentMessage]) -> None:
         for message in messages:
-            self._harness.inbox.add_step(message)
+            self._harness.inject(message)
 
     async def pre_step(self, step: Step, messages: Sequence[AgentMessage]) -> EnterStep | RejectStep:
-        return EnterStep(messages)
+        """Assemble the prompt, then decide. What a handler leaves out counts as used."""
+        harness = self._harness
+        tools = harness.options.tools
+
+        async def sections(context: Assemble) -> Mapping[str, str]:
+            return harness.options.sections(context.tools)
+
+        async def enter(context: PreStep) -> EnterStep | RejectStep:
+            return EnterStep(context.messages)
+
+        self._sections = await harness.handlers.decide(ASSEMBLE, Assemble(step, tools), sections)
+        decision = await harness.handlers.decide(PRE_STEP, PreStep(step, tuple(messages)), enter)
+        if isinstance(decision, EnterStep):
+            entering = {id(message) for message in decision.messages}
+            left_out = [message for message in messages if id(message) not in entering]
+            self._dropped = [
+                item.id for message in left_out if (item := self._claimed.pop(id(message), None))
+            ]
+            harness.requests.starts_series = decision.starts_request_series
+        return decision
 
     async def turn_stopping(self, turn: Turn) -> None:
-        """Nobody objects yet: steering was claimed just before."""
+        await self._harness.handlers.pass_by(TURN_STOPPING, TurnStopping(turn.number))
 
     # ------------------------------------------------------------------ requests
 
@@ -112,26 +158,37 @@ class HarnessDriver:
             update = await self.hooks.prepare_request(context)
             if update is not None:
                 self.update(update)
-        model, level = harness.model, harness.thinking_level
-        credential = await harness.options.credential(model)
+        config = await harness.handlers.decide(
+            REQUEST,
+            RequestConfig(
+                step=step,
+                model=harness.model,
+                thinking_level=harness.thinking_level,
+                options=harness.options.request,
+            ),
+            _unchanged,
+        )
+        credential = await harness.options.credential(config.model)
         options = attrs.evolve(
-            harness.options.request,
+            config.options,
             api_key=credential.key,
-            headers={**(harness.options.request.headers or {}), **credential.headers},
-            thinking_level=level,
+            headers={**(config.options.headers or {}), **credential.headers},
+            thinking_level=config.thinking_level,
             session_id=harness.session.id,
         )
-        stream = harness.options.stream_function(model)
-        return Request(model=model, thinking_level=level, stream=stream, options=options)
+        stream = through_handlers(harness.handlers, step, harness.options.stream_function(config.model))
+        return Request(
+            model=config.model, thinking_level=config.thinking_level, stream=stream, options=options
+        )
 
     def admit(self, step: Step, request: Request, messages: Sequence[AgentMessage]) -> Admission:
-        options, conversation = self._harness.options, self._harness.conversation
-        tools = options.tools
+        conversation = self._harness.conversation
+        tools = self._harness.options.tools
         self._record_model(request)
-        schemas = (tool.schema for tool in tools)
-        patch = reconcile(conversation.system, options.sections(tools), schemas)
+        patch = reconcile(conversation.system, self._sections, (tool.schema for tool in tools))
         committed = messages if patch is None else (patch, *messages)
         self.commit(*committed)
+        self.commit(*self._harness.requests.facts(step, request))
         return Admission(committed, render(conversation.system), conversation.llm_messages(), tools)
 
     def _record_model(self, request: Request) -> None:
@@ -146,7 +203,14 @@ class HarnessDriver:
             conversation.thinking_level = request.thinking_level
 
     async def retry(self, step: Step, failure: Failure, attempt: int) -> Retry | None:
-        return self._harness.options.retry.retry(failure, attempt)
+        policy = self._harness.options.retry
+
+        async def decide(context: RequestError) -> Retry | None:
+            return policy.retry(context.failure, context.attempt)
+
+        return await self._harness.handlers.decide(
+            REQUEST_ERROR, RequestError(step, failure, attempt), decide
+        )
 
     # ------------------------------------------------------------------ state
 
@@ -160,11 +224,20 @@ class HarnessDriver:
         harness = self._harness
         for record in records:
             if isinstance(record, Fact):
-                harness.session.append(facts.fact(record.name, harness.session.id, **record.data))
+                harness.session.append(facts.fact(record.name, harness.session.id, **self._data(record)))
                 continue
-            harness.session.append(MessageEntry(record))
+            item = self._claimed.pop(id(record), None)
+            extra = {} if item is None else {"inboxId": item.id}
+            harness.session.append(MessageEntry(record, extra=extra))
             self.new_messages.append(record)
             harness.conversation.add(record)
+
+    def _data(self, record: Fact) -> Mapping[str, Any]:
+        """What the fact says; the step also tells which claimed input a handler left out."""
+        if record.name != facts.STEP_START or not self._dropped:
+            return record.data
+        dropped, self._dropped = self._dropped, []
+        return {**record.data, "dropped": dropped}
 
     def update(self, update: TurnUpdate) -> None:
         """Model and level only: what the model sees of the conversation is what the branch says."""
@@ -182,3 +255,7 @@ class HarnessDriver:
 
     async def emit(self, *events: AgentEvent) -> None:
         await self._harness.hub.emit(*events)
+
+
+async def _unchanged(config: RequestConfig) -> RequestConfig:
+    return config

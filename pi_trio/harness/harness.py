@@ -7,6 +7,7 @@ it. Commands are plain calls on the trio thread; what they cause is told in even
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import Any, TypeVar
 
 import trio
 from attrs import field, frozen
@@ -16,6 +17,10 @@ from pi_trio.events import (
     AgentEvent,
     AgentSettled,
     EntryAppended,
+    InboxClaimed,
+    InboxDiscarded,
+    InboxInserted,
+    InputReturned,
     MessageEnd,
     MessageStart,
     MessageUpdate,
@@ -23,32 +28,32 @@ from pi_trio.events import (
     ToolExecutionEnd,
     ToolExecutionStart,
 )
+from pi_trio.harness.conversation import Conversation
 from pi_trio.harness.driver import HarnessDriver
-from pi_trio.harness.inbox import Inbox
+from pi_trio.harness.inbox import Inbox, InboxItem, Splice, Target
+from pi_trio.harness.points import Checkpoint, CheckpointHandler, Handlers, Waterfall, WaterfallHandler
+from pi_trio.harness.recovery import closers, read_remains
+from pi_trio.harness.requests import RequestLog
 from pi_trio.harness.retry import RetryPolicy
 from pi_trio.hub import Hub
 from pi_trio.llm.auth import Credential
 from pi_trio.llm.partial import PartialView
 from pi_trio.llm.protocol import Model, StreamFunction, StreamOptions, ThinkingLevel, ToolCallStart
 from pi_trio.loop.arguments import preload
-from pi_trio.loop.convert import LlmView
 from pi_trio.loop.driver import QueueMode
 from pi_trio.loop.hooks import Hooks
 from pi_trio.loop.run import run_agent_loop
-from pi_trio.messages import (
-    AgentMessage,
-    AssistantMessage,
-    ImageContent,
-    LlmMessage,
-    SystemMessage,
-    UserMessage,
-)
+from pi_trio.messages import AgentMessage, AssistantMessage, ImageContent, UserMessage
 from pi_trio.session import facts
-from pi_trio.session.context import SessionContext, fold_system
 from pi_trio.session.session import Session
 from pi_trio.tool import ExecutionMode, Tool
 
 __all__ = ["AgentHarness", "HarnessOptions"]
+
+C = TypeVar("C")
+R = TypeVar("R")
+
+CONTINUE = "Continue."
 
 
 def _no_sections(_tools: Sequence[Tool]) -> dict[str, str]:
@@ -60,8 +65,9 @@ class HarnessOptions:
     """How a session is worked on.
 
     `sections` makes the system prompt's sections for the active tools. `credential` is asked
-    before each request. `findings` are for a person to know. `abort_grace` is how long, in
-    seconds, hooks and listeners may still take after an abort.
+    before each request. `record_stream` keeps in each answer when its pieces came. `findings`
+    are for a person to know. `abort_grace` is how long, in seconds, hooks and listeners may
+    still take after an abort.
     """
 
     stream_function: Callable[[Model], StreamFunction]
@@ -75,36 +81,18 @@ class HarnessOptions:
     tool_execution: ExecutionMode = "parallel"
     max_parallel_tool_calls: int = 10
     retry: RetryPolicy = field(factory=RetryPolicy)
+    record_stream: bool = True
     findings: tuple[str, ...] = ()
     abort_grace: float = 2.0
-
-
-class Conversation:
-    """The branch as the next request will have it, growing with what is committed."""
-
-    def __init__(self, context: SessionContext) -> None:
-        self.transcript: list[AgentMessage] = list(context.messages)
-        self.system = context.system_message
-        self.model = context.model
-        self.thinking_level = context.thinking_level
-        self._view = LlmView()
-
-    def add(self, message: AgentMessage) -> None:
-        """The next message of the branch."""
-        if isinstance(message, SystemMessage):
-            self.system = fold_system([message] if self.system is None else [self.system, message])
-        else:
-            self.transcript.append(message)
-
-    def llm_messages(self) -> tuple[LlmMessage, ...]:
-        """The transcript as models know it."""
-        return self._view.extend(self.transcript)
 
 
 class AgentHarness:
     """Drives one session. Its runs are tasks of `nursery`, which must outlive it.
 
     `model` and `thinking_level` hold for the next request; the branch remembers them with it.
+    What a life before this one left in the file is taken up: what waited waits again, input
+    that was claimed and never used is in `returned`, and a turn that was cut off is closed
+    with the first thing that is written.
     """
 
     def __init__(
@@ -121,21 +109,35 @@ class AgentHarness:
         self.model = model
         self.thinking_level: ThinkingLevel = thinking_level
         self.hub = Hub(self._reduce)
-        self._told_queue = QueueUpdate((), ())
-        self.inbox = Inbox(options.steering_mode, options.follow_up_mode)
-        self.turns = sum(head.detail == facts.TURN_START for head in session.heads)
+        self.handlers = Handlers()
+        self.inbox = Inbox(self._record_splice, options.steering_mode, options.follow_up_mode)
+        self.requests = RequestLog(session)
+        self.returned: list[AgentMessage] = []
         self._nursery = nursery
         self._driver: HarnessDriver | None = None
         self._idle = trio.Event()
         self._idle.set()
+        self._wake_again = False
         self._failure: Exception | None = None
         self._preloading = False
         self._conversation: Conversation | None = None
         self._streaming: AssistantMessage | PartialView | None = None
         self._running_calls: dict[str, ToolExecutionStart] = {}
+        self._take_up()
+        self._told_queue = self.inbox.summary()
         session.on_append = lambda entry: self.hub.post(EntryAppended(entry))
         self._pumping = trio.CancelScope()
         nursery.start_soon(self._pump)
+
+    def _take_up(self) -> None:
+        remains = read_remains(self.session)
+        self.turns = remains.turns
+        self.interruption = remains.interruption
+        self.findings = tuple(remains.findings)
+        self._closers = list(closers(self.session, remains))
+        for change in remains.waiting:
+            self.inbox.apply(change)
+        self.returned = [item.message for item in remains.lost]
 
     # ------------------------------------------------------------------ state
 
@@ -166,37 +168,96 @@ class AgentHarness:
         if failure is not None:
             raise failure
 
+    # ------------------------------------------------------------------ taking part
+
+    def on(
+        self,
+        point: Waterfall[C, R] | Checkpoint[C],
+        handler: WaterfallHandler[C, R] | CheckpointHandler[C],
+    ) -> Callable[[], None]:
+        """Have `handler` take part at a point of the lifecycle. Returns the function that ends it."""
+        return self.handlers.add(point.name, handler)
+
     # ------------------------------------------------------------------ input
 
     def prompt(self, text: str, images: Iterable[ImageContent] = ()) -> None:
         """Open a turn. Raises `BusyError` while a run is in progress."""
         if self.running:
             raise BusyError("The agent is already processing a prompt: steer, follow up, or abort first.")
-        self.inbox.add_turn(_user(text, images), first=True)
+        self._insert("next-turn", user_message(text, images), first=True)
         self._wake()
 
     def steer(self, text: str, images: Iterable[ImageContent] = ()) -> None:
         """Say something before the next request; idle: open a turn with it."""
-        self.inbox.add_step(_user(text, images))
+        self._insert("next-step", user_message(text, images))
         self._wake()
 
     def follow_up(self, text: str, images: Iterable[ImageContent] = ()) -> None:
         """Say something when the agent would stop; idle: open a turn with it."""
-        self.inbox.add_turn(_user(text, images))
+        self._insert("next-turn", user_message(text, images))
         self._wake()
+
+    def inject(self, message: AgentMessage) -> None:
+        """Add to the next step, or to the first step of the next turn. Wakes nobody."""
+        self._insert("next-step", message)
+
+    def next_turn(self, text: str, images: Iterable[ImageContent] = ()) -> None:
+        """Park something until the next prompt or follow-up. Wakes nobody."""
+        self._insert("next-turn", user_message(text, images), parked=True)
+
+    def continue_(self) -> None:
+        """Go on from the branch as it is: an answer is owed, or was cut off.
+
+        Raises `BusyError` while a run is in progress, and `UsageError` if nothing is owed.
+        """
+        if self.running:
+            raise BusyError("The agent is already processing a prompt.")
+        self._close_interruption()
+        transcript = self.conversation.transcript
+        last = transcript[-1] if transcript else None
+        if last is None or (isinstance(last, AssistantMessage) and last.stop_reason != "aborted"):
+            raise UsageError("There is nothing to continue: the last answer is complete.")
+        if isinstance(last, AssistantMessage):
+            self._insert("next-turn", UserMessage.of(CONTINUE), first=True)
+        self._start(owed=not isinstance(last, AssistantMessage))
+
+    def edit_queued(self, item_id: str, text: str) -> None:
+        """Put another text in the place of one that waits. Raises `UsageError` if it does not."""
+        self._tell_change(self.inbox.replace(item_id, user_message(text, ())))
+
+    def remove_queued(self, item_id: str) -> None:
+        """Take one out that waits. Raises `UsageError` if it does not."""
+        self._tell_change(self.inbox.remove(item_id))
+
+    def move_queued(self, item_id: str, place: int) -> None:
+        """Put one that waits in another place of its list. Raises `UsageError` if it does not."""
+        for change in self.inbox.move(item_id, place):
+            self._tell_change(change)
 
     def clear_queue(self) -> QueueUpdate:
         """Take out what waits, and hand it back."""
         waiting = self.inbox.summary()
-        self.inbox.clear()
-        self.tell_queue()
+        for change in self.inbox.clear():
+            self._tell_change(change)
         return waiting
+
+    def take_returned(self) -> list[AgentMessage]:
+        """What was claimed and not used, once."""
+        taken, self.returned = self.returned, []
+        return taken
 
     async def abort(self) -> None:
         """Stop the run and wait until it is over. What waits in the inbox stays there."""
         if self._driver is not None:
             self._driver.lifetime.cancel()
             await self._idle.wait()
+
+    def abort_call(self, call_id: str) -> bool:
+        """Stop one running tool call; the run goes on. False if it is not running."""
+        scope = self._driver.calls.get(call_id) if self._driver is not None else None
+        if scope is not None:
+            scope.cancel()
+        return scope is not None
 
     # ------------------------------------------------------------------ the branch
 
@@ -213,8 +274,34 @@ class AgentHarness:
             raise BusyError("A run is in progress: stop it before moving in the tree.")
         self.session.set_leaf(leaf_id)
         self._conversation = None
+        self._closers = list(closers(self.session, read_remains(self.session)))
 
-    # ------------------------------------------------------------------ runs
+    # ------------------------------------------------------------------ the inbox, told
+
+    def _insert(
+        self, target: Target, message: AgentMessage, *, first: bool = False, parked: bool = False
+    ) -> None:
+        self._close_interruption()
+        self._tell_change(self.inbox.add(target, InboxItem.new(message, parked=parked), first=first))
+
+    def _record_splice(self, change: Splice) -> None:
+        self.session.append(facts.fact(facts.INBOX_SPLICED, self.session.id, **change.to_json()))
+
+    def _tell_change(self, change: Splice | None) -> None:
+        if change is None:
+            return
+        for item in change.removed:
+            self.hub.post(InboxDiscarded(item.id, item.message))
+        for item in change.inserted:
+            self.hub.post(InboxInserted(item.id, item.message))
+        if self.running:
+            self.tell_queue()
+
+    def tell_claimed(self, items: Iterable[InboxItem], turn: int) -> None:
+        """Tell what a turn took out for use."""
+        for item in items:
+            self.hub.post(InboxClaimed(item.id, item.message, turn))
+        self.tell_queue()
 
     def tell_queue(self) -> None:
         """Tell what waits, if that has changed."""
@@ -223,13 +310,35 @@ class AgentHarness:
             self._told_queue = waiting
             self.hub.post(waiting)
 
+    def hand_back(self, items: Sequence[InboxItem]) -> None:
+        """Tell, durably, that claimed input was not used; it is offered until somebody takes it."""
+        data: list[Any] = [item.to_json() for item in items]
+        self.session.append(facts.fact(facts.INBOX_RETURNED, self.session.id, items=data))
+        messages = tuple(item.message for item in items)
+        self.returned += messages
+        self.hub.post(InputReturned(messages))
+
+    # ------------------------------------------------------------------ runs
+
+    def _close_interruption(self) -> None:
+        """Write what makes a file whole that a crash left open, before anything else is written."""
+        if self._closers:
+            waiting, self._closers = self._closers, []
+            for entry in waiting:
+                self.session.append(entry)
+            self._conversation = None
+            self.interruption = None
+
     def _wake(self) -> None:
-        if self._driver is not None:
-            self.tell_queue()
-        else:
-            self._idle = trio.Event()
-            self._driver = HarnessDriver(self)
-            self._nursery.start_soon(self._run, self._driver)
+        if self._driver is None:
+            self._start()
+        elif self._driver.lifetime.ending:  # what comes after an abort is not lost, and not hurried
+            self._wake_again = True
+
+    def _start(self, *, owed: bool = False) -> None:
+        self._idle = trio.Event()
+        self._driver = HarnessDriver(self, owed=owed)
+        self._nursery.start_soon(self._run, self._driver)
 
     async def _run(self, driver: HarnessDriver) -> None:
         """Run in the background: what fails is told in events, and raised by `wait_for_idle`."""
@@ -244,6 +353,9 @@ class AgentHarness:
             self._idle.set()
             with driver.lifetime.shelter():
                 await self.hub.emit(AgentSettled(aborted=driver.lifetime.ending))
+            again, self._wake_again = self._wake_again, False
+            if again and self.inbox.wakes and self._driver is None:
+                self._start()
         await self.save()
 
     def close(self) -> None:
@@ -284,7 +396,8 @@ class AgentHarness:
                 pass
 
 
-def _user(text: str, images: Iterable[ImageContent]) -> UserMessage:
+def user_message(text: str, images: Iterable[ImageContent]) -> UserMessage:
+    """A person's input. Raises `UsageError` if there is nothing in it."""
     if not text.strip() and not images:
         raise UsageError("There is nothing to send: the text is blank.")
     return UserMessage.of(text, images)

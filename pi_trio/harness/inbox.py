@@ -1,83 +1,210 @@
-"""Where input waits: the lists `next-step` and `next-turn`.
+"""Where input waits: the lists `next-step` and `next-turn`, durable in the session file.
 
-Claiming takes out for use; what was claimed and is handed back unused does not come in
-again by itself. In the claim order next-step input comes first, then parked input, then
-the prompt.
+Every change is one splice: a fact `inbox/spliced` that says what was removed and what was
+inserted, written before the lists change. So the lists are a fold of the file, and what
+waits survives a restart. A removal for use is a *claim*; any other is marked `canceled`.
 """
 
 from __future__ import annotations
 
+import uuid
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Literal, TypeAlias
+
 from attrs import define, field, frozen
 
+from pi_trio import codec
+from pi_trio.errors import UsageError
 from pi_trio.events import QueueUpdate
 from pi_trio.loop.driver import QueueMode
 from pi_trio.messages import AgentMessage, UserMessage, text_of
 
-__all__ = ["Inbox"]
+__all__ = ["TARGETS", "Inbox", "InboxItem", "Splice", "Target"]
+
+Target: TypeAlias = Literal["next-step", "next-turn"]
+TARGETS: tuple[Target, Target] = ("next-step", "next-turn")
 
 
-@frozen(eq=False)
-class _Item:
+@frozen
+class InboxItem:
+    """A message that waits. A `parked` one goes in with the next prompt, and wakes nobody."""
+
+    id: str
     message: AgentMessage
     parked: bool = False
+
+    @classmethod
+    def new(cls, message: AgentMessage, *, parked: bool = False) -> InboxItem:
+        """An item with an id of its own."""
+        return cls(uuid.uuid4().hex, message, parked)
+
+    def to_json(self) -> dict[str, Any]:
+        """As the fact carries it."""
+        data = {"id": self.id, "message": codec.to_json(self.message)}
+        return {**data, "parked": True} if self.parked else data
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> InboxItem:
+        """From the fact. Raises `ValueError` or `KeyError` if it is malformed."""
+        return cls(str(data["id"]), codec.message_from_json(data["message"]), bool(data.get("parked")))
+
+
+@frozen
+class Splice:
+    """One change of one list. `canceled` tells a removal that is not a claim."""
+
+    target: Target
+    start: int
+    removed: tuple[InboxItem, ...] = ()
+    inserted: tuple[InboxItem, ...] = ()
+    canceled: bool = False
+
+    def to_json(self) -> dict[str, Any]:
+        """The data of the fact: no `removedCount` of 0, no `outcome` of a claim."""
+        data: dict[str, Any] = {"target": self.target, "start": self.start}
+        if self.removed:
+            data["removedCount"] = len(self.removed)
+        data["inserted"] = [item.to_json() for item in self.inserted]
+        if self.canceled:
+            data["outcome"] = "canceled"
+        return data
 
 
 @define
 class Inbox:
-    """The two lists. The modes say how much of next-step, and how many prompts, one claim takes."""
+    """The two lists. `record` makes a splice durable, or raises; then nothing has changed.
 
+    The modes say how much of next-step, and how many prompts, one claim takes.
+    """
+
+    record: Callable[[Splice], None]
     steering_mode: QueueMode = "all"
     follow_up_mode: QueueMode = "one-at-a-time"
-    _next_step: list[_Item] = field(factory=list, init=False)
-    _next_turn: list[_Item] = field(factory=list, init=False)
+    _lists: dict[Target, list[InboxItem]] = field(factory=lambda: {"next-step": [], "next-turn": []})
 
-    def add_step(self, message: AgentMessage) -> None:
-        """Wait for the next step."""
-        self._next_step.append(_Item(message))
+    # ------------------------------------------------------------------ what waits
 
-    def add_turn(self, message: AgentMessage, *, first: bool = False, parked: bool = False) -> None:
-        """Wait for a turn of its own (`first`: before those that wait), or for the next prompt."""
-        item = _Item(message, parked)
-        if first:
-            self._next_turn.insert(0, item)
-        else:
-            self._next_turn.append(item)
+    def items(self, target: Target) -> tuple[InboxItem, ...]:
+        """What one list holds, first first."""
+        return tuple(self._lists[target])
 
     @property
     def wakes(self) -> bool:
         """Whether something waits that a turn could be opened for."""
-        return bool(self._next_step) or any(not item.parked for item in self._next_turn)
+        return bool(self._lists["next-step"]) or any(not item.parked for item in self._lists["next-turn"])
 
-    def claim_step(self) -> list[AgentMessage]:
-        """Take the input of the open turn's next step."""
-        count = 1 if self.steering_mode == "one-at-a-time" else len(self._next_step)
-        claimed, self._next_step = self._next_step[:count], self._next_step[count:]
-        return [item.message for item in claimed]
+    def summary(self) -> QueueUpdate:
+        """What waits, as texts."""
+        return QueueUpdate(*(tuple(map(_text, self._lists[target])) for target in TARGETS))
 
-    def claim_turn(self) -> list[AgentMessage]:
+    # ------------------------------------------------------------------ changing it
+
+    def splice(
+        self,
+        target: Target,
+        start: int,
+        remove: int = 0,
+        insert: Sequence[InboxItem] = (),
+        *,
+        canceled: bool = True,
+    ) -> Splice | None:
+        """Replace `remove` items from `start` on; coordinates outside the list are clipped.
+
+        None, and no fact, if nothing changes. Raises `UsageError` for an id that waits already.
+        """
+        waiting = self._lists[target]
+        start = min(max(start, 0), len(waiting))
+        removed = tuple(waiting[start : start + max(remove, 0)])
+        if not removed and not insert:
+            return None
+        self._refuse_known(insert, removed)
+        change = Splice(target, start, removed, tuple(insert), canceled and bool(removed))
+        self.record(change)
+        self.apply(change)
+        return change
+
+    def apply(self, change: Splice) -> None:
+        """Take in a splice that is recorded already, as when a file is read."""
+        end = change.start + len(change.removed)
+        self._lists[change.target][change.start : end] = change.inserted
+
+    def add(self, target: Target, item: InboxItem, *, first: bool = False) -> Splice | None:
+        """Insert one item at the end, or `first`."""
+        return self.splice(target, 0 if first else len(self._lists[target]), insert=(item,))
+
+    def replace(self, item_id: str, message: AgentMessage) -> Splice | None:
+        """Put another message in the place of one that waits. Raises `UsageError` if it does not."""
+        target, place = self._find(item_id)
+        old = self._lists[target][place]
+        return self.splice(target, place, 1, (InboxItem.new(message, parked=old.parked),))
+
+    def remove(self, item_id: str) -> Splice | None:
+        """Take one item out for good. Raises `UsageError` if it does not wait."""
+        target, place = self._find(item_id)
+        return self.splice(target, place, 1)
+
+    def move(self, item_id: str, place: int) -> list[Splice]:
+        """Put an item in another place of its list. Raises `UsageError` if it does not wait."""
+        target, old = self._find(item_id)
+        item = self._lists[target][old]
+        return _made(self.splice(target, old, 1), self.splice(target, place, insert=(item,)))
+
+    def clear(self) -> list[Splice]:
+        """Take everything out for good, next-step first."""
+        return _made(*(self.splice(target, 0, len(self._lists[target])) for target in TARGETS))
+
+    # ------------------------------------------------------------------ claiming
+
+    def claim_step(self) -> list[InboxItem]:
+        """Take the input of the open turn's next step, for use."""
+        count = 1 if self.steering_mode == "one-at-a-time" else len(self._lists["next-step"])
+        return self._claim("next-step", 0, count)
+
+    def claim_turn(self) -> list[InboxItem]:
         """Take the input of a new turn: next-step input, then parked input and the prompt.
 
         A turn that only steering opens leaves the parked input where it is.
         """
         claimed = self.claim_step()
-        prompts = [item for item in self._next_turn if not item.parked]
-        if not prompts:
-            return claimed
-        taken = prompts if self.follow_up_mode == "all" else prompts[:1]
-        parked = [item for item in self._next_turn if item.parked]
-        self._next_turn = prompts[len(taken) :]
-        return [*claimed, *(item.message for item in (*parked, *taken))]
+        waiting = self._lists["next-turn"]
+        prompts = sum(not item.parked for item in waiting)
+        left = prompts if self.follow_up_mode == "all" else min(prompts, 1)
+        taken: list[InboxItem] = []
+        while left:
+            place = next(index for index, item in enumerate(waiting) if not item.parked)
+            taken += self._claim("next-turn", place, 1)
+            left -= 1
+        parked: list[InboxItem] = []
+        while taken and any(item.parked for item in waiting):
+            place = next(index for index, item in enumerate(waiting) if item.parked)
+            parked += self._claim("next-turn", place, 1)
+        return [*claimed, *parked, *taken]
 
-    def clear(self) -> list[AgentMessage]:
-        """Take everything out, next-step first."""
-        items = [*self._next_step, *self._next_turn]
-        self._next_step, self._next_turn = [], []
-        return [item.message for item in items]
+    def _claim(self, target: Target, start: int, count: int) -> list[InboxItem]:
+        change = self.splice(target, start, count, canceled=False)
+        return list(change.removed) if change is not None else []
 
-    def summary(self) -> QueueUpdate:
-        """What waits, as texts."""
-        return QueueUpdate(tuple(map(_text, self._next_step)), tuple(map(_text, self._next_turn)))
+    # ------------------------------------------------------------------ inside
+
+    def _find(self, item_id: str) -> tuple[Target, int]:
+        for target in TARGETS:
+            for place, item in enumerate(self._lists[target]):
+                if item.id == item_id:
+                    return target, place
+        raise UsageError(f"Nothing with the id {item_id} waits.")
+
+    def _refuse_known(self, insert: Iterable[InboxItem], removed: Iterable[InboxItem]) -> None:
+        known = {item.id for target in TARGETS for item in self._lists[target]}
+        known -= {item.id for item in removed}
+        for item in insert:
+            if item.id in known:
+                raise UsageError(f"A message with the id {item.id} waits already.")
+            known.add(item.id)
 
 
-def _text(item: _Item) -> str:
+def _made(*changes: Splice | None) -> list[Splice]:
+    return [change for change in changes if change is not None]
+
+
+def _text(item: InboxItem) -> str:
     return text_of(item.message.content) if isinstance(item.message, UserMessage) else item.message.role

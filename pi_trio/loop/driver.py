@@ -74,9 +74,13 @@ class Step:
 
 @frozen
 class EnterStep:
-    """The pre-step decision to go on, with exactly these messages."""
+    """The pre-step decision to go on, with exactly these messages.
+
+    `starts_request_series` says that the next request need not extend the one before.
+    """
 
     messages: Sequence[AgentMessage]
+    starts_request_series: bool = False
 
 
 @frozen

@@ -16,6 +16,7 @@ __all__ = [
     "INBOX_FACTS",
     "INBOX_RETURNED",
     "INBOX_SPLICED",
+    "REQUEST_CONTEXT",
     "REQUEST_HEADER",
     "STEP_END",
     "STEP_START",
@@ -33,6 +34,7 @@ STEP_START = "step/start"
 STEP_END = "step/end"
 TOOL_CALL = "tool/call"
 REQUEST_HEADER = "request/header"
+REQUEST_CONTEXT = "request/context"
 ASSISTANT_ATTEMPT = "assistant/attempt"
 INBOX_SPLICED = "inbox/spliced"
 INBOX_RETURNED = "inbox/returned"

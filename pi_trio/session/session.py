@@ -19,9 +19,11 @@ import attrs
 from pi_trio import codec
 from pi_trio.errors import StorageError, UsageError
 from pi_trio.messages import UserMessage
+from pi_trio.session import facts
 from pi_trio.session.context import BranchSettings, ContextBuilder, SessionContext
 from pi_trio.session.entries import (
     SESSION_VERSION,
+    CustomEntry,
     CustomMessageEntry,
     Entry,
     LabelEntry,
@@ -325,9 +327,13 @@ def new_header(cwd: str, parent_session: str | None = None) -> SessionHeader:
 
 
 def _is_input(entry: Entry) -> bool:
-    return isinstance(entry, CustomMessageEntry) or (
-        isinstance(entry, MessageEntry) and isinstance(entry.message, UserMessage)
-    )
+    match entry:
+        case CustomMessageEntry() | MessageEntry(message=UserMessage()):
+            return True
+        case CustomEntry(custom_type=facts.INBOX_SPLICED):
+            return True
+        case _:
+            return False
 
 
 def _clean_name(entry: Entry) -> str:

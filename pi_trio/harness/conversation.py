@@ -1,0 +1,31 @@
+"""The conversation of a branch, as the next request will have it."""
+
+from __future__ import annotations
+
+from pi_trio.loop.convert import LlmView
+from pi_trio.messages import AgentMessage, LlmMessage, SystemMessage
+from pi_trio.session.context import SessionContext, fold_system
+
+__all__ = ["Conversation"]
+
+
+class Conversation:
+    """Starts as what the file says, and grows with what is committed."""
+
+    def __init__(self, context: SessionContext) -> None:
+        self.transcript: list[AgentMessage] = list(context.messages)
+        self.system = context.system_message
+        self.model = context.model
+        self.thinking_level = context.thinking_level
+        self._view = LlmView()
+
+    def add(self, message: AgentMessage) -> None:
+        """The next message of the branch."""
+        if isinstance(message, SystemMessage):
+            self.system = fold_system([message] if self.system is None else [self.system, message])
+        else:
+            self.transcript.append(message)
+
+    def llm_messages(self) -> tuple[LlmMessage, ...]:
+        """The transcript as models know it."""
+        return self._view.extend(self.transcript)
