@@ -120,6 +120,8 @@ class AgentHarness:
         self._wake_again = False
         self._failure: Exception | None = None
         self._preloading = False
+        self._closed = False
+        self._saving = trio.Lock()
         self._conversation: Conversation | None = None
         self._streaming: AssistantMessage | PartialView | None = None
         self._running_calls: dict[str, ToolExecutionStart] = {}
@@ -358,8 +360,11 @@ class AgentHarness:
                 self._start()
         await self.save()
 
-    def close(self) -> None:
-        """Let go of the file, and end every subscription. Only when idle and saved."""
+    async def aclose(self) -> None:
+        """Stop the run, save, let go of the file, and end every subscription."""
+        await self.abort()
+        await self.save()
+        self._closed = True
         self._pumping.cancel()
         self.hub.close()
         self.session.close()
@@ -371,10 +376,13 @@ class AgentHarness:
     async def save(self) -> None:
         """See to it that what was written is on the disk. A failure is kept for `wait_for_idle`."""
         with trio.CancelScope(shield=True):
-            try:
-                await trio.to_thread.run_sync(self.session.sync)
-            except StorageError as error:
-                self._failure = self._failure or error
+            async with self._saving:
+                if self._closed:
+                    return
+                try:
+                    await trio.to_thread.run_sync(self.session.sync)
+                except StorageError as error:
+                    self._failure = self._failure or error
 
     def _reduce(self, event: AgentEvent) -> None:
         """Take an event of the run into the state, before anybody hears of it."""

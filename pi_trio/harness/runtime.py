@@ -101,8 +101,7 @@ class LocalRuntime:
         hosted = self._open(session_id)
         await hosted.harness.abort()
         await hosted.environment.aclose()
-        await hosted.harness.save()
-        hosted.harness.close()
+        await hosted.harness.aclose()
         self._hosted.pop(session_id, None)
 
     async def snapshot(self, session_id: str) -> Snapshot:

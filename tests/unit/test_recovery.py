@@ -1,0 +1,225 @@
+"""A session file cut off anywhere: it opens balanced, goes on, and is repaired once."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+import trio.testing
+
+from pi_trio.codec import dumps, loads
+from pi_trio.harness.harness import AgentHarness, HarnessOptions
+from pi_trio.harness.recovery import read_remains
+from pi_trio.llm.auth import Credential
+from pi_trio.llm.protocol import Failure, Model
+from pi_trio.messages import text_of
+from pi_trio.session import facts
+from pi_trio.session.session import Session
+from pi_trio.testing import Call, Hang, ScriptedModel
+from pi_trio.tool import Tool, ToolResult
+
+
+async def _echo(call_id: str, args: Any, on_update: Any) -> ToolResult:
+    return ToolResult("ok")
+
+
+async def _stuck(call_id: str, args: Any, on_update: Any) -> ToolResult:
+    await trio.sleep_forever()
+    raise AssertionError("not reached")
+
+
+TOOLS = tuple(
+    Tool(name=name, description=name, parameters={"type": "object"}, execute=body)
+    for name, body in (("echo", _echo), ("stuck", _stuck))
+)
+
+
+async def _credential(model: Model) -> Credential:
+    return Credential("none", "a test")
+
+
+@asynccontextmanager
+async def harness_of(path: Path, *answers: Any) -> AsyncIterator[tuple[AgentHarness, ScriptedModel]]:
+    session = Session.open(path) if path.exists() else Session.new("/", path)
+    model = ScriptedModel(answers)
+    options = HarnessOptions(
+        stream_function=lambda _: model,
+        credential=_credential,
+        tools=TOOLS,
+        sections=lambda tools: {"preamble": "Be brief."},
+    )
+    async with trio.open_nursery() as nursery:
+        harness = AgentHarness(session, options, nursery, model=model.model)
+        yield harness, model
+        await harness.aclose()
+        nursery.cancel_scope.cancel()
+
+
+async def _conversation(path: Path) -> None:
+    """Parallel tools, steering, a retry, queued prompts and a move in the tree."""
+    answers = [[Call("echo"), Call("echo")], Failure("busy", "overloaded"), "one", "two", "three"]
+    async with harness_of(path, *answers) as (harness, _):
+        harness.prompt("first")
+        harness.steer("and quickly")
+        harness.follow_up("second")
+        harness.next_turn("by the way")
+        await harness.wait_for_idle()
+        answer = next(head.id for head in harness.session.heads if head.detail == "assistant")
+        harness.navigate(answer)
+        harness.prompt("third")
+        await harness.wait_for_idle()
+
+
+def _entries(path: Path) -> list[Any]:
+    session = Session.open(path, writable=False)
+    return [session.raw(head.id) for head in session.heads]
+
+
+def _facts(path: Path) -> list[str]:
+    return [entry["customType"] for entry in _entries(path) if entry["type"] == "custom"]
+
+
+def _check_balance(path: Path) -> None:
+    """Brackets nest, and every call of a complete answer has exactly one result on the branch."""
+    open_brackets: list[str] = []
+    for name in _facts(path):
+        kind, _, edge = name.partition("/")
+        if kind in ("turn", "step"):
+            if edge == "start":
+                open_brackets.append(kind)
+            else:
+                assert open_brackets.pop() == kind
+    assert open_brackets == []
+    messages = Session.open(path, writable=False).build_context().messages
+    calls = [call.id for message in messages if message.role == "assistant" for call in message.tool_calls]
+    results = [message.tool_call_id for message in messages if message.role == "toolResult"]
+    assert results == calls
+
+
+def _user_texts(path: Path) -> list[str]:
+    messages = [entry["message"] for entry in _entries(path) if entry["type"] == "message"]
+    return [each["content"][0]["text"] for each in messages if each["role"] == "user"]
+
+
+async def test_a_file_cut_anywhere_reopens_whole_and_is_repaired_once(
+    tmp_path: Path, autojump_clock: trio.testing.MockClock
+) -> None:
+    """L80: cut after every entry, and in the middle of every last line."""
+    whole = tmp_path / "whole.jsonl"
+    await _conversation(whole)
+    _check_balance(whole)
+    lines = whole.read_bytes().splitlines(keepends=True)
+    accepted = ["first", "and quickly", "second", "by the way", "third"]
+    for count in range(2, len(lines) + 1):
+        for half in (b"", lines[count][: len(lines[count]) // 2] if count < len(lines) else b""):
+            path = tmp_path / "cut.jsonl"
+            path.write_bytes(b"".join(lines[:count]) + half)
+            waiting, returned = await _go_on(path)
+            _check_balance(path)
+            seen = [*_user_texts(path), *waiting, *returned]
+            inserted = [text for text in accepted if f'"{text}"'.encode() in b"".join(lines[:count])]
+            for text in inserted:
+                assert seen.count(text) == 1, (count, text, seen)
+            size = path.stat().st_size
+            async with harness_of(path) as (harness, _):
+                assert harness.interruption is None
+                assert harness.returned == []
+            assert path.stat().st_size == size
+            path.unlink()
+
+
+async def _go_on(path: Path) -> tuple[list[str], list[str]]:
+    """Reopen, say one more thing, and tell what still waits and what was handed back."""
+    async with harness_of(path, *["fine"] * 6) as (harness, _):
+        returned = [text_of(message.content) for message in harness.returned]  # type: ignore[union-attr]
+        harness.prompt("go on")
+        await harness.wait_for_idle()
+        waiting = harness.inbox.summary()
+        return [*waiting.steering, *waiting.follow_up], returned
+
+
+async def test_calls_are_told_apart_by_whether_they_had_started(tmp_path: Path) -> None:
+    """L80: `outcome_unknown` for what had started, `not_started` for what had not."""
+    path = tmp_path / "s.jsonl"
+    async with harness_of(path, [Call("stuck"), Call("stuck"), Call("stuck")]) as (harness, _):
+        harness.options = harness.options.__class__(
+            **{
+                **{name: getattr(harness.options, name) for name in ("stream_function", "credential")},
+                "tools": TOOLS,
+                "max_parallel_tool_calls": 2,
+            }
+        )
+        harness.prompt("go")
+        await trio.testing.wait_all_tasks_blocked()
+        cut = path.read_bytes()
+    path.write_bytes(cut)
+    async with harness_of(path, "fine") as (harness, model):
+        assert harness.interruption is not None
+        harness.prompt("what happened?")
+        await harness.wait_for_idle()
+        results = [m for m in model.requests[0].context.messages if m.role == "toolResult"]
+        codes = [result.details["code"] for result in results]
+        assert codes == ["outcome_unknown", "outcome_unknown", "not_started"]
+    assert _facts(path).count("turn/end") == _facts(path).count("turn/start")
+
+
+async def test_only_looking_changes_nothing(tmp_path: Path) -> None:
+    """RS-04"""
+    path = tmp_path / "s.jsonl"
+    async with harness_of(path, Hang()) as (harness, _):
+        harness.prompt("go")
+        await trio.testing.wait_all_tasks_blocked()
+        cut = path.read_bytes()
+    path.write_bytes(cut)
+    async with harness_of(path) as (harness, _):
+        assert harness.interruption is not None
+        assert harness.conversation.transcript
+    assert path.read_bytes() == cut
+
+
+async def test_an_inject_waits_for_the_next_prompt_over_a_restart(tmp_path: Path) -> None:
+    """L10"""
+    path = tmp_path / "s.jsonl"
+    async with harness_of(path, "one") as (harness, _):
+        harness.prompt("a")
+        await harness.wait_for_idle()
+        harness.inject(harness.conversation.transcript[0])
+        assert not harness.running
+    async with harness_of(path, "two") as (harness, model):
+        harness.prompt("b")
+        await harness.wait_for_idle()
+        assert [text_of(m.content) for m in model.requests[0].context.messages] == ["a", "one", "a", "b"]
+
+
+async def test_a_fork_inherits_neither_queue_nor_open_brackets(tmp_path: Path) -> None:
+    path = tmp_path / "s.jsonl"
+    async with harness_of(path, Hang()) as (harness, _):
+        harness.prompt("go")
+        harness.follow_up("queued")
+        await trio.testing.wait_all_tasks_blocked()
+        lines = path.read_bytes().splitlines(keepends=True)
+    header = {**loads(lines[0]), "id": "another", "parentSession": str(path)}
+    fork = tmp_path / "fork.jsonl"
+    fork.write_bytes(dumps(header) + b"\n" + b"".join(lines[1:]))
+    remains = read_remains(Session.open(fork, writable=False))
+    assert (remains.waiting, remains.lost, remains.interruption) == ([], [], None)
+    assert remains.turns == 1
+
+
+@pytest.mark.parametrize(
+    "data", [{}, {"target": "next-turn"}, {"target": "next-turn", "start": 0, "inserted": [3]}]
+)
+async def test_a_damaged_fact_is_a_finding(tmp_path: Path, data: dict[str, Any]) -> None:
+    path = tmp_path / "s.jsonl"
+    async with harness_of(path, "one") as (harness, _):
+        harness.prompt("a")
+        await harness.wait_for_idle()
+        harness.session.append(facts.fact(facts.INBOX_SPLICED, harness.session.id, **data))
+    async with harness_of(path, "two") as (harness, _):
+        assert len(harness.findings) == 1
+        harness.prompt("b")
+        await harness.wait_for_idle()
