@@ -387,6 +387,10 @@ class _AgentDriver:
         self._options = agent.options
 
     @property
+    def records_stream(self) -> bool:
+        return False  # in memory nobody could play it back
+
+    @property
     def listening(self) -> bool:
         return self._agent._hub.listening
 

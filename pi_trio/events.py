@@ -166,11 +166,13 @@ class ToolExecutionEnd:
 
 @define
 class QueueUpdate:
-    """What waits in the inbox, as texts."""
+    """What waits in the inbox, as texts; the ids name them to whoever edits the queue."""
 
     type: ClassVar[str] = "queue_update"
     steering: tuple[str, ...]
     follow_up: tuple[str, ...]
+    steering_ids: tuple[str, ...] = ()
+    follow_up_ids: tuple[str, ...] = ()
 
 
 @define

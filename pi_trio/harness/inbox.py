@@ -94,8 +94,14 @@ class Inbox:
         return bool(self._lists["next-step"]) or any(not item.parked for item in self._lists["next-turn"])
 
     def summary(self) -> QueueUpdate:
-        """What waits, as texts."""
-        return QueueUpdate(*(tuple(map(_text, self._lists[target])) for target in TARGETS))
+        """What waits, as texts and ids."""
+        steering, follow_up = (self._lists[target] for target in TARGETS)
+        return QueueUpdate(
+            tuple(map(_text, steering)),
+            tuple(map(_text, follow_up)),
+            tuple(item.id for item in steering),
+            tuple(item.id for item in follow_up),
+        )
 
     # ------------------------------------------------------------------ changing it
 

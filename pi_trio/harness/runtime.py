@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import uuid
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from pi_trio.llm.auth import Credential
 from pi_trio.llm.protocol import Model, ThinkingLevel
 from pi_trio.llm.registry import ModelChoice, Models
 from pi_trio.llm.thinking import LEVELS, clamp_level
-from pi_trio.messages import ImageContent
+from pi_trio.messages import AgentMessage, ImageContent, UserMessage, text_of
 from pi_trio.nursery import plain_nursery
 from pi_trio.remote.interface import Disposition, ForkPosition, Moved, SessionInfo, Snapshot
 from pi_trio.resources.config import RuntimeConfig
@@ -143,9 +143,34 @@ class LocalRuntime:
         harness.follow_up(text, images)
         return disposition
 
+    async def continue_turn(self, session_id: str) -> Disposition:
+        """See `Runtime`."""
+        self._open(session_id).harness.continue_()
+        return "started"
+
     async def abort(self, session_id: str) -> None:
         """See `Runtime`."""
         await self._open(session_id).harness.abort()
+
+    async def abort_call(self, session_id: str, call_id: str) -> bool:
+        """See `Runtime`."""
+        return self._open(session_id).harness.abort_call(call_id)
+
+    async def edit_queued(self, session_id: str, item_id: str, text: str) -> None:
+        """See `Runtime`."""
+        self._open(session_id).harness.edit_queued(item_id, text)
+
+    async def remove_queued(self, session_id: str, item_id: str) -> None:
+        """See `Runtime`."""
+        self._open(session_id).harness.remove_queued(item_id)
+
+    async def move_queued(self, session_id: str, item_id: str, place: int) -> None:
+        """See `Runtime`."""
+        self._open(session_id).harness.move_queued(item_id, place)
+
+    async def take_returned(self, session_id: str) -> Sequence[str]:
+        """See `Runtime`."""
+        return _texts(self._open(session_id).harness.take_returned())
 
     async def clear_queue(self, session_id: str) -> QueueUpdate:
         """See `Runtime`."""
@@ -269,6 +294,7 @@ class LocalRuntime:
             sections=sections,
             steering_mode=settings.steering_mode,
             follow_up_mode=settings.follow_up_mode,
+            record_stream=settings.record_stream,
             max_parallel_tool_calls=settings.max_parallel_tool_calls,
             retry=RetryPolicy(
                 max_retries=retry.max_retries if retry.enabled else 0,
@@ -300,11 +326,14 @@ class LocalRuntime:
             queue=harness.inbox.summary(),
             model=harness.model,
             thinking_level=harness.thinking_level,
+            interrupted=harness.interruption is not None,
+            returned=_texts(harness.returned),
             notice=self._notice(harness.model),
             findings=(
                 *self.config.findings,
                 *map(str, self.registry.findings),
                 *harness.options.findings,
+                *harness.findings,
                 *session.findings,
             ),
         )
@@ -319,3 +348,7 @@ class LocalRuntime:
         if model.cost is not None:
             price = f"${model.cost.input:g} in, ${model.cost.output:g} out per million tokens"
         return f"{model.reference} · {source or 'no key found'} · {price}"
+
+
+def _texts(messages: Iterable[AgentMessage]) -> tuple[str, ...]:
+    return tuple(text_of(message.content) for message in messages if isinstance(message, UserMessage))

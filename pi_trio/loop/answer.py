@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from typing import Any
 
 import attrs
 import trio
@@ -14,7 +15,8 @@ from pi_trio.llm.partial import PartialMessage
 from pi_trio.llm.protocol import Context, Done, Failed, Failure, StreamStart
 from pi_trio.loop.convert import convert_messages
 from pi_trio.loop.driver import Admission, Driver, Fact, Request, Retry, Step, tell
-from pi_trio.messages import AssistantMessage, LlmMessage
+from pi_trio.loop.record import StreamRecord
+from pi_trio.messages import EMPTY, AssistantMessage, LlmMessage
 
 __all__ = ["Answer"]
 
@@ -27,6 +29,7 @@ class Answer:
         self._driver = driver
         self._step = step
         self._partial: PartialMessage | None = None
+        self._record: StreamRecord | None = None
         self._announced = False
 
     async def ask(self, request: Request, admission: Admission) -> AssistantMessage:
@@ -66,7 +69,9 @@ class Answer:
     async def stop(self) -> None:
         """Settle a step that was cancelled: keep what was visible, without its calls."""
         partial = self._partial or PartialMessage(AssistantMessage(()))
-        message = attrs.evolve(partial.interrupted(), error_message="The run was stopped.")
+        message = attrs.evolve(
+            partial.interrupted(), error_message="The run was stopped.", extra=self._recorded()
+        )
         self._driver.commit(message if message.content else self._fact(message, None))
         await self._end(message)
 
@@ -76,6 +81,7 @@ class Answer:
         """One stream of the request, and why it failed if it did."""
         base = _blank(request)
         self._partial = PartialMessage(base)
+        self._record = StreamRecord() if self._driver.records_stream else None
         began = trio.current_time()
         try:
             context = await self._context(admission)
@@ -86,12 +92,12 @@ class Answer:
         if failure is not None:
             message = attrs.evolve(message, stop_reason="error", error_message=failure.message)
         elapsed = round((trio.current_time() - began) * 1000)
-        return _stamped(message, base, elapsed), failure
+        return self._stamped(message, base, elapsed), failure
 
     async def _stream(
         self, request: Request, context: Context, base: AssistantMessage, partial: PartialMessage
     ) -> tuple[AssistantMessage, Failure | None]:
-        emit = self._driver.emit
+        emit, record = self._driver.emit, self._record
         async with request.stream(request.model, context, request.options) as events:
             async for event in events:
                 if not self._announced:
@@ -102,6 +108,8 @@ class Answer:
                     return event.message, event.failure
                 if not isinstance(event, StreamStart):
                     partial.apply(event)
+                    if record is not None:
+                        record.add(event)
                     await emit(MessageUpdate(event, partial.view()))
         return partial.message(), Failure("The stream ended before the answer was complete.", "transport")
 
@@ -161,7 +169,21 @@ class Answer:
             code=failure.code if failure is not None else None,
             error=message.error_message,
             text=message.text,
+            **self._recorded(),
         )
+
+    def _stamped(self, message: AssistantMessage, base: AssistantMessage, elapsed: int) -> AssistantMessage:
+        """The answer with what only the loop knows: when it was asked for, and how it came."""
+        return attrs.evolve(
+            message,
+            timestamp=base.timestamp,
+            duration_ms=elapsed,
+            thinking_level=base.thinking_level,
+            extra={**message.extra, **self._recorded()},
+        )
+
+    def _recorded(self) -> Mapping[str, Any]:
+        return EMPTY if self._record is None else {"stream": self._record.triples}
 
 
 def _blank(request: Request) -> AssistantMessage:
@@ -173,11 +195,4 @@ def _blank(request: Request) -> AssistantMessage:
         model.id,
         stop_reason="pending",
         thinking_level=request.thinking_level,
-    )
-
-
-def _stamped(message: AssistantMessage, base: AssistantMessage, elapsed: int) -> AssistantMessage:
-    """The answer with what only the loop knows: when it was asked for, and how long it took."""
-    return attrs.evolve(
-        message, timestamp=base.timestamp, duration_ms=elapsed, thinking_level=base.thinking_level
     )

@@ -135,6 +135,10 @@ class Driver(Protocol):
         """The run's cancel scope."""
 
     @property
+    def records_stream(self) -> bool:
+        """Whether answers are to keep when their pieces came."""
+
+    @property
     def listening(self) -> bool:
         """Whether `emit` may wait for somebody."""
 

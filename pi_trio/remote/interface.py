@@ -44,6 +44,8 @@ class Snapshot:
     """A session at one moment. The events after `seq` of `epoch` continue it.
 
     `heads` are all entries in file order; bodies are asked for with `Runtime.entries`.
+    `interrupted` tells that the program ended in a turn, which `continue_turn` goes on with;
+    `returned` are the texts of input that was claimed and not used, until somebody takes them.
     `findings` are sentences about what was odd in the file. `notice` says what a person should
     know before the first prompt, such as which credential was found.
     """
@@ -59,6 +61,8 @@ class Snapshot:
     queue: QueueUpdate
     model: Model
     thinking_level: str
+    interrupted: bool = False
+    returned: tuple[str, ...] = ()
     notice: str = ""
     findings: tuple[str, ...] = ()
 
@@ -108,8 +112,26 @@ class Runtime(Protocol):
     async def follow_up(self, session_id: str, text: str, images: Sequence[ImageContent] = ()) -> Disposition:
         """Say something when the agent would stop; idle: start a turn."""
 
+    async def continue_turn(self, session_id: str) -> Disposition:
+        """Go on where an answer is owed or was cut off. Raises `UsageError` if nothing is owed."""
+
     async def abort(self, session_id: str) -> None:
         """Stop the run and wait until it is over. The queues stay as they are."""
+
+    async def abort_call(self, session_id: str, call_id: str) -> bool:
+        """Stop one running tool call; the run goes on. False if it is not running."""
+
+    async def edit_queued(self, session_id: str, item_id: str, text: str) -> None:
+        """Put another text in the place of one that waits. Raises `UsageError` if it does not."""
+
+    async def remove_queued(self, session_id: str, item_id: str) -> None:
+        """Take one out that waits. Raises `UsageError` if it does not."""
+
+    async def move_queued(self, session_id: str, item_id: str, place: int) -> None:
+        """Put one that waits in another place of its list. Raises `UsageError` if it does not."""
+
+    async def take_returned(self, session_id: str) -> Sequence[str]:
+        """The texts of what was claimed and not used, once."""
 
     async def clear_queue(self, session_id: str) -> QueueUpdate:
         """Take everything out of the inbox and hand it back."""

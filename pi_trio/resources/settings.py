@@ -82,6 +82,7 @@ class Settings:
     )
     max_parallel_tool_calls: Annotated[int, _whole(1), "how many tool calls run at once"] = 10
     session_dir: Annotated[str | None, _text, "one folder for all sessions"] = None
+    record_stream: Annotated[bool, _flag, "keep when each piece of an answer came"] = True
     shell_path: Annotated[str | None, _text, "the shell of the bash tool"] = None
     shell_command_prefix: Annotated[str | None, _text, "a line before each command of the bash tool"] = None
     theme: Annotated[str, _text, "the colours of the screen"] = "system"
