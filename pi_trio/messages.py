@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, ClassVar, Literal, TypeAlias, TypeGuard
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 __all__ = [
     "EMPTY",
@@ -42,7 +42,9 @@ __all__ = [
     "UserMessage",
     "as_tuple",
     "is_llm_message",
+    "is_visible",
     "now_ms",
+    "sendable",
     "text_of",
 ]
 
@@ -337,3 +339,29 @@ def text_of(content: str | Iterable[Content]) -> str:
     if isinstance(content, str):
         return content
     return "\n".join(block.text for block in content if isinstance(block, TextContent))
+
+
+def is_visible(block: Content) -> bool:
+    """Whether a person would see anything of a block of text or thinking."""
+    if isinstance(block, TextContent):
+        return bool(block.text.strip())
+    return isinstance(block, ThinkingContent) and bool(block.thinking.strip())
+
+
+def sendable(message: AssistantMessage) -> AssistantMessage | None:
+    """What of an answer goes into later requests; None if nothing does.
+
+    Nothing of a failed or an empty one; of an aborted one the text and thinking, without its
+    calls, which never ran, and only if a person saw text of it.
+    """
+    if message.stop_reason == "error":
+        return None
+    if message.stop_reason != "aborted":
+        return message if any(_says_something(block) for block in message.content) else None
+    visible = tuple(block for block in message.content if is_visible(block))
+    has_text = any(isinstance(block, TextContent) for block in visible)
+    return evolve(message, content=visible) if has_text else None
+
+
+def _says_something(block: Content) -> bool:
+    return not isinstance(block, TextContent) or is_visible(block)

@@ -20,7 +20,15 @@ from pi_trio.llm.protocol import (
     ToolCallEnd,
     ToolCallStart,
 )
-from pi_trio.messages import AssistantContent, AssistantMessage, TextContent, ThinkingContent, ToolCall, Usage
+from pi_trio.messages import (
+    AssistantContent,
+    AssistantMessage,
+    TextContent,
+    ThinkingContent,
+    ToolCall,
+    Usage,
+    is_visible,
+)
 
 __all__ = ["PartialMessage", "PartialView"]
 
@@ -65,7 +73,7 @@ class PartialMessage:
     def interrupted(self) -> AssistantMessage:
         """What an abort leaves: the visible text and thinking, without tool calls."""
         whole = self.message()
-        content = tuple(block for block in whole.content if _visible(block))
+        content = tuple(block for block in whole.content if is_visible(block))
         return attrs.evolve(whole, content=content, stop_reason="aborted")
 
     def _message_at(self, count: int) -> AssistantMessage:
@@ -116,9 +124,3 @@ class PartialView:
     def usage(self) -> Usage:
         """What is known of the tokens while it streams."""
         return self._partial._base.usage
-
-
-def _visible(block: AssistantContent) -> bool:
-    if isinstance(block, TextContent):
-        return bool(block.text.strip())
-    return isinstance(block, ThinkingContent) and bool(block.thinking.strip())

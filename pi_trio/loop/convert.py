@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-import attrs
-
 from pi_trio.messages import (
     AgentMessage,
     AssistantMessage,
@@ -16,9 +14,9 @@ from pi_trio.messages import (
     LlmMessage,
     SystemMessage,
     TextContent,
-    ThinkingContent,
     ToolResultMessage,
     UserMessage,
+    sendable,
 )
 
 __all__ = ["LlmView", "convert_message", "convert_messages"]
@@ -37,7 +35,7 @@ def convert_message(message: AgentMessage) -> LlmMessage | None:
         return converted
     match message:
         case AssistantMessage():
-            return _assistant(message)
+            return sendable(message)
         case SystemMessage() | UserMessage() | ToolResultMessage():
             return message
         case BashExecutionMessage():
@@ -71,16 +69,6 @@ class LlmView:
         self._converted += convert_messages(messages[self._seen :])
         self._seen = len(messages)
         return tuple(self._converted)
-
-
-def _assistant(message: AssistantMessage) -> AssistantMessage | None:
-    if message.stop_reason == "error":
-        return None
-    if message.stop_reason != "aborted":
-        return message
-    kept = tuple(block for block in message.content if isinstance(block, (TextContent, ThinkingContent)))
-    visible = any(block.text.strip() for block in kept if isinstance(block, TextContent))
-    return attrs.evolve(message, content=kept) if visible else None
 
 
 def _user(text: str, timestamp: int) -> UserMessage:

@@ -105,6 +105,8 @@ class _Run:
                 return "stopped"
             owed = outcome.owed
             batch = await self._claim(turn, owed)
+            if not batch and not owed:
+                return reason
 
     async def _claim(self, turn: Turn, owed: bool) -> Sequence[AgentMessage]:
         """The next step's input. When the turn would stop, who objects may steer first."""

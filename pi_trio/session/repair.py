@@ -10,17 +10,15 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from typing import TypeAlias
 
-import attrs
 from attrs import define, field
 
 from pi_trio.messages import (
     AgentMessage,
-    AssistantContent,
     AssistantMessage,
     TextContent,
-    ThinkingContent,
     ToolCall,
     ToolResultMessage,
+    sendable,
 )
 
 __all__ = [
@@ -28,7 +26,6 @@ __all__ = [
     "OUTCOME_UNKNOWN",
     "Conversation",
     "missing_result",
-    "sendable",
 ]
 
 NOT_STARTED = "not_started"
@@ -51,26 +48,6 @@ _MISSING = {
     OUTCOME_UNKNOWN: "The run was interrupted and no result of this call was saved. "
     "It may have run in part or as a whole: check what it did before making it again.",
 }
-
-
-def sendable(message: AssistantMessage) -> AssistantMessage | None:
-    """What of an answer goes into later requests; None if nothing does.
-
-    Nothing of a failed or empty one; of an aborted one the visible text and thinking, without
-    its calls, which never ran.
-    """
-    if message.stop_reason == "error" or not message.content:
-        return None
-    if message.stop_reason != "aborted":
-        return message
-    visible = tuple(block for block in message.content if _is_visible(block))
-    return attrs.evolve(message, content=visible) if visible else None
-
-
-def _is_visible(block: AssistantContent) -> bool:
-    if isinstance(block, TextContent):
-        return bool(block.text.strip())
-    return isinstance(block, ThinkingContent) and bool(block.thinking.strip())
 
 
 # ------------------------------------------------------------------ calls and results

@@ -2,93 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 import trio
 import trio.testing
+from harness_bench import open_bench
 
 from pi_trio.errors import BusyError, ConfigError, StorageError, UsageError
 from pi_trio.events import AgentEvent, InputReturned
-from pi_trio.harness.harness import AgentHarness, HarnessOptions
 from pi_trio.harness.retry import RetryPolicy
 from pi_trio.llm.auth import Credential
 from pi_trio.llm.protocol import Failure, Model
-from pi_trio.loop.grammar import State, check_events
 from pi_trio.messages import text_of
 from pi_trio.session.repository import SessionRepository
-from pi_trio.session.session import Session
-from pi_trio.testing import Call, Hang, ScriptedModel
-from pi_trio.tool import Tool, ToolResult
-
-
-async def _echo(call_id: str, args: Any, on_update: Any) -> ToolResult:
-    return ToolResult(f"echo {args.get('n', '')}")
-
-
-async def _stuck(call_id: str, args: Any, on_update: Any) -> ToolResult:
-    await trio.sleep_forever()
-    raise AssertionError("not reached")
-
-
-TOOLS = tuple(
-    Tool(name=name, description=name, parameters={"type": "object"}, execute=body)
-    for name, body in (("echo", _echo), ("stuck", _stuck))
-)
-
-
-class Bench:
-    """A harness over a session file, with everything it told."""
-
-    def __init__(self, harness: AgentHarness, model: ScriptedModel) -> None:
-        self.harness = harness
-        self.model = model
-        self.events: list[AgentEvent] = []
-        harness.hub.subscribe(self.events.append)
-
-    @property
-    def session(self) -> Session:
-        return self.harness.session
-
-    async def say(self, text: str) -> None:
-        self.harness.prompt(text)
-        await self.harness.wait_for_idle()
-
-    def kinds(self) -> list[str]:
-        """The entries of the branch: role of a message, name of a fact, else the type."""
-        return [head.detail or head.type for head in self.session.tree.branch(self.session.get_leaf_id())]
-
-    def texts(self) -> list[str]:
-        return [text_of(message.content) for message in self.harness.conversation.transcript]  # type: ignore[union-attr]
-
-    def requested(self, number: int) -> list[str]:
-        messages = self.model.requests[number].context.messages
-        return [text_of(message.content) for message in messages]
-
-
-@asynccontextmanager
-async def open_bench(session: Session, *answers: Any, **options: Any) -> AsyncIterator[Bench]:
-    model = ScriptedModel(answers)
-
-    async def credential(model: Model) -> Credential:
-        return Credential("none", "a test")
-
-    chosen = {
-        "stream_function": lambda _: model,
-        "credential": credential,
-        "tools": TOOLS,
-        "sections": lambda tools: {"preamble": "Be brief."},
-    }
-    async with trio.open_nursery() as nursery:
-        harness = AgentHarness(session, HarnessOptions(**{**chosen, **options}), nursery, model=model.model)
-        bench = Bench(harness, model)
-        yield bench
-        await harness.abort()
-        assert check_events(bench.events) is State.IDLE
-        nursery.cancel_scope.cancel()
+from pi_trio.testing import Call, Hang
 
 
 @pytest.fixture
