@@ -22,6 +22,9 @@ from pi_trio.events import (
     AutoRetryStart,
     EntryAppended,
     Gap,
+    InboxClaimed,
+    InboxDiscarded,
+    InboxInserted,
     InputReturned,
     MessageEnd,
     MessageStart,
@@ -235,6 +238,8 @@ class SessionStore:
                 self._add_entry(entry)
             case QueueUpdate():
                 self.queue = event
+            case InboxInserted() | InboxDiscarded() | InboxClaimed():
+                pass  # the queue as a whole is told in `queue_update`
             case InputReturned(messages):
                 self.returned += [
                     text_of(message.content) for message in messages if isinstance(message, UserMessage)

@@ -20,8 +20,8 @@ from pi_trio.llm.protocol import (
     ToolCallEnd,
     ToolCallStart,
 )
-from pi_trio.surrogates import mend_text
 from pi_trio.messages import AssistantMessage, TextContent, ThinkingContent, ToolCall, Usage
+from pi_trio.surrogates import mend_text
 
 
 @pytest.fixture
