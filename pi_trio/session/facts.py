@@ -18,6 +18,8 @@ __all__ = [
     "INBOX_SPLICED",
     "REQUEST_CONTEXT",
     "REQUEST_HEADER",
+    "RETRY_SCHEDULED",
+    "RETRY_STARTED",
     "STEP_END",
     "STEP_START",
     "TOOL_CALL",
@@ -36,6 +38,8 @@ TOOL_CALL = "tool/call"
 REQUEST_HEADER = "request/header"
 REQUEST_CONTEXT = "request/context"
 ASSISTANT_ATTEMPT = "assistant/attempt"
+RETRY_SCHEDULED = "retry/scheduled"
+RETRY_STARTED = "retry/started"
 INBOX_SPLICED = "inbox/spliced"
 INBOX_RETURNED = "inbox/returned"
 
