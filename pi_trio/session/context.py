@@ -43,6 +43,7 @@ from pi_trio.session.repair import Conversation
 from pi_trio.session.tree import EntryHead, Tree
 
 __all__ = [
+    "SPEAKING",
     "BranchSettings",
     "ContextBuilder",
     "Read",
@@ -199,19 +200,46 @@ def _is_system(head: EntryHead) -> bool:
     return head.type == "message" and head.detail == "system"
 
 
+# ------------------------------------------------------------------ one entry
+
+
+SPEAKING = frozenset({"message", "custom_message", "branch_summary"})
+"""The types that `message_of` may have something of."""
+
+
+def message_of(entry: Entry) -> AgentMessage | None:
+    """What the entry itself adds to a context; None for those that say nothing to the model."""
+    match entry:
+        case MessageEntry(message=message):
+            return message
+        case CustomMessageEntry():
+            at = _milliseconds(entry.timestamp)
+            return CustomMessage(entry.custom_type, entry.content, entry.display, entry.details, at)
+        case BranchSummaryEntry() if entry.summary:
+            return BranchSummaryMessage(entry.summary, entry.from_id, _milliseconds(entry.timestamp))
+        case _:
+            return None
+
+
+def edited(entry: Entry, edit: Entry) -> Entry | None:
+    """The entry as the edit has it; None if it is to be left out."""
+    if not isinstance(edit, ContextEditEntry) or not isinstance(entry, (MessageEntry, CustomMessageEntry)):
+        return entry
+    if edit.replacement is None:
+        return None
+    data = codec.to_json(entry)
+    holder = data["message"] if isinstance(entry, MessageEntry) else data
+    content = edit.replacement.get("content", "")
+    if isinstance(content, str) and holder.get("role") in ("assistant", "toolResult"):
+        content = [{"type": "text", "text": content}]
+    holder["content"] = content
+    return entry_from_json(data)
+
+
 # ------------------------------------------------------------------ the fold
 
 
-_BODIES = frozenset(
-    {
-        "message",
-        "custom_message",
-        "branch_summary",
-        "model_change",
-        "thinking_level_change",
-        "active_tools_change",
-    }
-)
+_BODIES = SPEAKING | {"model_change", "thinking_level_change", "active_tools_change"}
 """The types whose bodies a context needs."""
 
 
@@ -328,38 +356,6 @@ class _Fold:
         return {
             call for entry in entries if isinstance(entry, CustomEntry) and (call := facts.call_of(entry))
         }
-
-
-# ------------------------------------------------------------------ one entry
-
-
-def message_of(entry: Entry) -> AgentMessage | None:
-    """What the entry itself adds to a context; None for those that say nothing to the model."""
-    match entry:
-        case MessageEntry(message=message):
-            return message
-        case CustomMessageEntry():
-            at = _milliseconds(entry.timestamp)
-            return CustomMessage(entry.custom_type, entry.content, entry.display, entry.details, at)
-        case BranchSummaryEntry() if entry.summary:
-            return BranchSummaryMessage(entry.summary, entry.from_id, _milliseconds(entry.timestamp))
-        case _:
-            return None
-
-
-def edited(entry: Entry, edit: Entry) -> Entry | None:
-    """The entry as the edit has it; None if it is to be left out."""
-    if not isinstance(edit, ContextEditEntry) or not isinstance(entry, (MessageEntry, CustomMessageEntry)):
-        return entry
-    if edit.replacement is None:
-        return None
-    data = codec.to_json(entry)
-    holder = data["message"] if isinstance(entry, MessageEntry) else data
-    content = edit.replacement.get("content", "")
-    if isinstance(content, str) and holder.get("role") in ("assistant", "toolResult"):
-        content = [{"type": "text", "text": content}]
-    holder["content"] = content
-    return entry_from_json(data)
 
 
 def _milliseconds(timestamp: str) -> int:

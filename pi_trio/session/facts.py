@@ -17,6 +17,7 @@ __all__ = [
     "INBOX_RETURNED",
     "INBOX_SPLICED",
     "REQUEST_CONTEXT",
+    "PRUNE",
     "REQUEST_HEADER",
     "STEP_END",
     "STEP_START",
@@ -38,6 +39,7 @@ REQUEST_CONTEXT = "request/context"
 ASSISTANT_ATTEMPT = "assistant/attempt"
 INBOX_SPLICED = "inbox/spliced"
 INBOX_RETURNED = "inbox/returned"
+PRUNE = "prune"
 
 INBOX_FACTS = frozenset({INBOX_SPLICED, INBOX_RETURNED})
 """What a fork leaves behind: it inherits no queue."""
