@@ -25,7 +25,7 @@ from pi_trio.messages import (
 from pi_trio.session.context import SPEAKING, message_of
 from pi_trio.session.session import Session
 
-__all__ = ["Meter", "estimate", "estimate_all", "estimate_text", "measure", "told_size"]
+__all__ = ["Meter", "estimate", "estimate_all", "estimate_text", "estimated", "measure", "told_size"]
 
 CHARS_PER_TOKEN = 4
 PER_BLOCK = 4
@@ -148,6 +148,11 @@ def measure(session: Session) -> Meter:
         later.append(message)
         if told_size(message) is not None:
             return _followed(Meter(), reversed(later))
+    return estimated(session)
+
+
+def estimated(session: Session) -> Meter:
+    """The same by estimate alone: to compare a context with what it was before a rewrite."""
     context = session.build_context()
     return Meter(context.system_message, context.messages)
 

@@ -9,7 +9,7 @@ from pi_trio.compaction.estimate import estimate_all
 from pi_trio.compaction.files import Files, files_of
 from pi_trio.compaction.surface import Node, Surface, surface_of
 from pi_trio.messages import AgentMessage, SystemMessage
-from pi_trio.session.context import context_before
+from pi_trio.session.context import SPEAKING, context_before
 from pi_trio.session.session import Session
 
 __all__ = ["CompactionSettings", "Nothing", "Plan", "make_plan", "usable"]
@@ -93,10 +93,16 @@ class Plan:
 def make_plan(session: Session, *, keep: int, size: int) -> Plan | Nothing:
     """Plan a summary that leaves `keep` tokens or more of a context of `size` tokens."""
     surface = surface_of(session)
-    if surface.previous is not None and not any(node.message for node in surface.nodes):
-        return ALREADY
     cut = find_cut(surface.nodes, keep)
-    return TOO_SMALL if cut is None else _planned(session, surface, cut, size)
+    if cut is None:
+        return ALREADY if _ends_with_summary(session) else TOO_SMALL
+    return _planned(session, surface, cut, size)
+
+
+def _ends_with_summary(session: Session) -> bool:
+    """Whether nothing was said since the last compaction."""
+    types = (head.type for head in session.tree.up(session.get_leaf_id()))
+    return next((each for each in types if each in SPEAKING or each == "compaction"), None) == "compaction"
 
 
 def _planned(session: Session, surface: Surface, cut: Cut, size: int) -> Plan:

@@ -33,6 +33,7 @@ class Pressure:
     def __init__(self, settings: CompactionSettings) -> None:
         self.settings = settings
         self._next_try = 0
+        self._window = 0
         self._told = False
 
     def verdict(self, meter: Meter, window: int) -> Verdict:
@@ -41,13 +42,13 @@ class Pressure:
             if meter.measured or not self._told:
                 self._next_try = 0
             return "fits"
-        if meter.size >= self._next_try:
+        if meter.size >= self._next_try or window != self._window:
             return "compact"
         return "fits" if meter.size <= window else "full"
 
     def tried(self, before: Meter, window: int) -> None:
         """Room was to be made in a context of size `before`, whatever came of it."""
-        self._told = before.measured
+        self._told, self._window = before.measured, window
         self._next_try = before.size + max(window - self.settings.threshold(window), 4) // 4
 
     def complaint(self, size: int, window: int) -> str:
@@ -102,7 +103,7 @@ class Overflow:
 
     @staticmethod
     def retry(before: int, after: int) -> bool:
-        """Whether the request has a better chance now. Both are estimates of the same kind."""
+        """Whether the request has a better chance now. Give both as estimates of the whole context."""
         return after < before
 
     def explain(self, failure: Failure) -> str:

@@ -15,7 +15,7 @@ import attrs
 from attrs import frozen
 
 from pi_trio.compaction import prompts
-from pi_trio.compaction.estimate import estimate, estimate_text
+from pi_trio.compaction.estimate import CHARS_PER_TOKEN, estimate, estimate_text
 from pi_trio.compaction.files import without_lists
 from pi_trio.compaction.plan import Plan
 from pi_trio.compaction.serialise import chunks, serialise
@@ -61,19 +61,29 @@ class Summary:
 
 
 async def summarise(
-    plan: Plan, ask: Ask, model: Model, *, last: Context | None = None, focus: str = ""
+    plan: Plan,
+    ask: Ask,
+    model: Model,
+    *,
+    last: Context | None = None,
+    too_large: int | None = None,
+    focus: str = "",
 ) -> Summary:
     """Have `model` summarise what the plan covers, looking at `focus` in particular.
 
-    `last` is the context of the next request without new input; give it where its beginning
-    may be cached, and not after an overflow. Raises `SummaryError`; cancelling leaves nothing.
+    `last` is the context of the next request without new input: its beginning may be in the
+    provider's cache. After an overflow give `too_large` instead, the tokens that did not fit.
+    Raises `SummaryError`; cancelling leaves nothing.
     """
     questions = Questions(ask)
     in_place = None if last is None else _in_place(plan, model, last, focus)
     if in_place is not None:
         text = await questions.put(in_place)
     else:
-        text = await _apart(plan, questions, model, focus)
+        longest = room_for_text(model)
+        if too_large is not None:  # the window may be smaller than we were told
+            longest = min(longest, too_large * CHARS_PER_TOKEN // 2)
+        text = await _apart(plan, questions, longest, focus)
     summary = Summary(text + plan.files.lists(), questions.usage)
     _check_size(summary, plan)
     return summary
@@ -195,9 +205,8 @@ def _can_see(model: Model, messages: Sequence[LlmMessage]) -> bool:
 # ------------------------------------------------------------------ in a request of its own
 
 
-async def _apart(plan: Plan, questions: Questions, model: Model, focus: str) -> str:
+async def _apart(plan: Plan, questions: Questions, longest: int, focus: str) -> str:
     """The history first, then the first part of a parted turn."""
-    longest = min(room_for_text(model), plan.tokens_before * CHARS_PER_TOKEN_AT_WORST)
     previous = None if plan.previous is None else without_lists(plan.previous)
     about_history = partial(prompts.history_request, focus=focus)
     history = await questions.put_in_pieces(about_history, plan.history, longest, previous)
@@ -212,11 +221,7 @@ def room_for_text(model: Model) -> int:
     """How many characters of conversation are sure to fit into a request for a summary."""
     overhead = estimate_text(prompts.SYSTEM + prompts.history_request("", None))
     tokens = model.context_window - 2 * _room_for_answer(model) - overhead  # the previous one, and the new
-    return max(tokens, model.context_window // 4) * CHARS_PER_TOKEN_AT_WORST
-
-
-CHARS_PER_TOKEN_AT_WORST = 3
-"""Less than the estimate has: numbers and many languages take more tokens."""
+    return max(tokens, model.context_window // 4) * 3  # numbers and many languages take more tokens
 
 
 def _room_for_answer(model: Model) -> int:

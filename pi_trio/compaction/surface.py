@@ -7,9 +7,11 @@ from collections.abc import Sequence
 from attrs import frozen
 
 from pi_trio.compaction.estimate import estimate
-from pi_trio.messages import AgentMessage
+from pi_trio.loop.convert import convert_message
+from pi_trio.messages import AgentMessage, AssistantMessage, ToolResultMessage
 from pi_trio.session.context import SPEAKING, Read, edited, message_of, select
 from pi_trio.session.entries import CompactionEntry
+from pi_trio.session.repair import sendable
 from pi_trio.session.session import Session
 from pi_trio.session.tree import EntryHead
 
@@ -44,16 +46,32 @@ def surface_of(session: Session) -> Surface:
 
 
 def nodes_of(heads: Sequence[EntryHead], read: Read) -> tuple[Node, ...]:
-    """The nodes of these entries, with the latest edit that is among them applied."""
+    """The nodes of these entries, with the latest edit that is among them applied.
+
+    As in a context, a result without a call, or a second one, is nothing.
+    """
     edits = {head.detail: head.id for head in heads if head.type == "context_edit"}
-    return tuple(_node(head, edits.get(head.id), read) for head in heads)
+    nodes: list[Node] = []
+    owed: set[str] = set()
+    for head in heads:
+        message = _message(head, edits.get(head.id), read)
+        if isinstance(message, AssistantMessage):
+            owed = {call.id for call in message.tool_calls}
+        elif isinstance(message, ToolResultMessage):
+            if message.tool_call_id not in owed:
+                message = None
+            else:
+                owed.remove(message.tool_call_id)
+        nodes.append(Node(head.id) if message is None else Node(head.id, message, estimate(message)))
+    return tuple(nodes)
 
 
-def _node(head: EntryHead, edit_id: str | None, read: Read) -> Node:
+def _message(head: EntryHead, edit_id: str | None, read: Read) -> AgentMessage | None:
     if head.type not in SPEAKING or head.detail == "system":
-        return Node(head.id)
+        return None
     entry = read(head.id)
     kept = entry if edit_id is None else edited(entry, read(edit_id))
     message = None if kept is None else message_of(kept)
-    tokens = 0 if message is None else estimate(message)
-    return Node(head.id, message, tokens) if tokens else Node(head.id)
+    if isinstance(message, AssistantMessage):
+        message = sendable(message)
+    return message if message is not None and convert_message(message) is not None else None

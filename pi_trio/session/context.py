@@ -285,11 +285,15 @@ class BranchSettings:
         return kind == "active_tools_change" and self.tools is None
 
 
+_STEP_FACTS = frozenset({facts.STEP_START, facts.STEP_END, facts.TURN_END})
+
+
 class _Fold:
     """What the entries add up to so far.
 
-    `older` are the entries before the first one that counts; they are looked at only for
-    settings that nothing later has changed. `edits` names the context edit of an entry.
+    `older` are the entries before the first one that counts; they are looked at only for what
+    nothing later has changed, settings and whether a step is open. `edits` names the context
+    edit of an entry.
     """
 
     def __init__(self, read: Read, older: Sequence[EntryHead], edits: Mapping[str | None, str]) -> None:
@@ -299,6 +303,11 @@ class _Fold:
         self._conversation = Conversation(self._started)
         self._system: SystemMessage | None = None
         self._settings = BranchSettings()
+        last = next(
+            (head for head in reversed(older) if head.type == "custom" and head.detail in _STEP_FACTS), None
+        )
+        if last is not None:  # what is kept may begin in the middle of a step
+            self._fact(last)
 
     def add(self, head: EntryHead) -> None:
         """The next entry of the branch."""
