@@ -75,7 +75,7 @@ def check_legal(messages: Iterable[AgentMessage]) -> None:
 
 @given(st.data(), st.integers(0, 6_000))
 def test_a_cut_keeps_enough_and_parts_nothing(new_log, data: st.DataObject, keep: int) -> None:
-    """55, 56, F2, CP-10"""
+    """E55, E56, F2, CP-10"""
     log = new_log()
     happen(data, log)
     nodes = surface_of(log.session).nodes
@@ -100,7 +100,7 @@ def test_a_cut_keeps_enough_and_parts_nothing(new_log, data: st.DataObject, keep
 def test_summaries_leave_a_smaller_legal_context(
     new_log, data: st.DataObject, keep: int, pruning: bool
 ) -> None:
-    """56, 57, CP-10: also done again and again; each covers what the last one kept and what is new."""
+    """E56, E57, CP-10: also done again and again; each covers what the last one kept and what is new."""
     log = new_log()
     for number in range(3):
         happen(data, log)

@@ -125,7 +125,7 @@ def test_nested_summaries_speak_for_what_they_replaced(fork) -> None:
 
 
 async def test_the_entry_hangs_where_the_leaf_goes(fork) -> None:
-    """60 (agent's F10): the summary reaches the model on the other branch."""
+    """F10: the summary reaches the model on the other branch."""
     model = Asked(["## Goal\nThe second way."])
     plan = planned(fork, fork.first)
     summary = await summarise_branch(plan, model.ask, model.model)

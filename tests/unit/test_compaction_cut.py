@@ -67,7 +67,7 @@ def nodes(kinds: str, size: int = 10) -> list[Node]:
     ],
 )
 def test_cuts(kinds: str, keep: int, cut: Cut | None) -> None:
-    """55, 56, F2, F9, CP-10"""
+    """E55, E56, F2, F9, CP-10"""
     assert find_cut(nodes(kinds), keep) == cut
 
 

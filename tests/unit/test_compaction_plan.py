@@ -45,7 +45,7 @@ def planned(session: Session, keep: int) -> Plan:
     ],
 )
 def test_due(settings: CompactionSettings, window: int, size: int, due: bool) -> None:
-    """54 (boundaries; never when disabled), 56, F30"""
+    """E54, F30: the boundaries; never when disabled. L56: below the trigger nothing is done."""
     assert settings.presses(size, window) is due
 
 
@@ -54,7 +54,7 @@ def test_due(settings: CompactionSettings, window: int, size: int, due: bool) ->
     [(200_000, 20_000, 20_000), (64_000, 20_000, 12_500), (8_000, 2_000, 2_000), (0, 20_000, 12_500)],
 )
 def test_how_much_is_kept(window: int, keep: int, after_overflow: int) -> None:
-    """55; a small window keeps less, and so does a context that was too large for a window we misjudge."""
+    """E55: a small window keeps less, and so does a context that was too large for a window we misjudge."""
     settings = CompactionSettings()
     assert settings.keep(window) == keep
     size = 300_000 if window == 200_000 else 50_000
@@ -65,7 +65,7 @@ def test_how_much_is_kept(window: int, keep: int, after_overflow: int) -> None:
 
 
 def test_twenty_thousand_tokens_are_kept(new_log) -> None:
-    """55, F2: at least what was asked for, and no more than one message beyond it."""
+    """E55, F2: at least what was asked for, and no more than one message beyond it."""
     log = new_log()
     for _ in range(300):
         log.user(TEXT)
@@ -76,7 +76,7 @@ def test_twenty_thousand_tokens_are_kept(new_log) -> None:
 
 
 def test_the_halves_are_disjoint_and_whole(new_log) -> None:
-    """F3: the id of the first kept entry, so that nothing is in both halves and nothing in none."""
+    """F3, F5: the id of the first kept entry, so that nothing is in both halves and nothing in none."""
     log = new_log()
     for number in range(6):
         log.user(f"q{number} {TEXT}")
@@ -105,7 +105,7 @@ def test_a_parted_turn_is_told_apart(new_log) -> None:
 
 
 def test_a_second_plan_covers_only_what_is_new(new_log) -> None:
-    """57, F8: from the first entry that the previous summary kept, with that summary."""
+    """E57, F8: from the first entry that the previous summary kept, with that summary."""
     log = new_log()
     for number in range(3):
         log.user(f"old {number} {TEXT}")
@@ -124,7 +124,7 @@ def test_a_second_plan_covers_only_what_is_new(new_log) -> None:
 
 @pytest.mark.parametrize("from_hook", [False, True, None])
 def test_files_go_on_from_summary_to_summary(new_log, from_hook: bool | None) -> None:
-    """58, F26: an extension's own details are its own."""
+    """E58, F26: an extension's own details are its own."""
     log = new_log()
     log.user(TEXT)
     details = {"readFiles": ["a", "c", 7], "modifiedFiles": ["b"]}
@@ -142,7 +142,7 @@ def test_files_go_on_from_summary_to_summary(new_log, from_hook: bool | None) ->
 
 
 def test_the_entry_has_all_that_a_reader_needs(new_log) -> None:
-    """59, CP-09: the rules of a project are in the prompt, and the prompt goes through compaction."""
+    """E59, CP-09: the rules of a project are in the prompt, and the prompt goes through compaction."""
     log = new_log()
     log.message(SystemMessage("", {"rules": "Never push.", "cwd": "/a"}))
     log.user(TEXT)

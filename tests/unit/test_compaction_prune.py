@@ -21,7 +21,7 @@ def apply(session, pruned) -> None:
 
 
 def test_head_marker_and_tail_remain(new_log) -> None:
-    """55: what is written is a fact and, directly after it, the edit that pi understands."""
+    """L55: what is written is a fact and, directly after it, the edit that pi understands."""
     log = new_log()
     log.user()
     log.answer("", "c")
@@ -75,7 +75,7 @@ def test_the_lengths_are_those_of_all_text_together(new_log) -> None:
 
 
 def test_what_the_model_works_with_is_spared(new_log) -> None:
-    """55: under pressure only what is before the kept part is shortened, never an unread result."""
+    """L55: under pressure only what is before the kept part is shortened, never an unread result."""
     log = new_log()
     log.user()
     old = log.step("1", LONG)

@@ -66,7 +66,7 @@ def test_the_plan_is_pis_or_keeps_more(shared: Path, name: str, number: int) -> 
 
 
 def test_the_second_compaction_goes_on_from_the_first(shared: Path) -> None:
-    """57 over pi's file: its first summary, and the tail that this kept."""
+    """E57 over pi's file: its first summary, and the tail that this kept."""
     session, _ = before_compaction(shared, "compacted", 1)
     plan = make_plan(session, keep=KEEP, size=8_000)
     assert isinstance(plan, Plan)

@@ -1,15 +1,23 @@
-"""Room is made when it is needed, and never for ever."""
+"""Room is made when it is needed, and never for ever.
+
+E numbers are rows of the agent's checklist, L numbers of the lifecycle's.
+"""
 
 from __future__ import annotations
 
 import pytest
 
-from pi_trio.compaction.estimate import Meter
-from pi_trio.compaction.plan import CompactionSettings
+from pi_trio.compaction.estimate import Meter, estimate_all, estimated
+from pi_trio.compaction.plan import CompactionSettings, Plan, make_plan
+from pi_trio.compaction.prune import prune
 from pi_trio.compaction.recovery import Overflow, Pressure, overflowed
+from pi_trio.compaction.summary import summarise
+from pi_trio.compaction.surface import surface_of
 from pi_trio.llm.failures import http_failure
-from pi_trio.llm.protocol import Failure
+from pi_trio.llm.protocol import Context, Done, Failed, Failure, Model, StreamOptions
+from pi_trio.loop.convert import convert_messages
 from pi_trio.messages import AssistantMessage, Usage, UserMessage
+from pi_trio.testing import ScriptedModel
 
 
 def told(size: int) -> Meter:
@@ -36,7 +44,7 @@ def test_each_crossing_is_answered_once() -> None:
 
 
 def test_what_did_not_help_is_not_repeated_at_once() -> None:
-    """59, CP-01: after a failure the turn goes on; the next try is for a quarter of the reserve more."""
+    """L59, CP-01: after a failure the turn goes on; the next try is for a quarter of the reserve more."""
     pressure = Pressure(CompactionSettings())
     pressure.tried(told(112_000), 128_000)
     assert pressure.verdict(told(112_000), 128_000) == "fits"
@@ -81,11 +89,60 @@ def test_nothing_is_due_when_disabled() -> None:
 # ------------------------------------------------------------------ overflow
 
 
+class Narrow(ScriptedModel):
+    """Refuses what does not fit into its window, as its own count has it."""
+
+    async def ask(self, context: Context) -> AssistantMessage:
+        size = estimate_all(context.messages)
+        answer = TOO_LONG if size > self.model.context_window else f"Answer to {size} tokens."
+        self.add(answer)
+        async with self(self.model, context, StreamOptions()) as events:
+            *_, last = [event async for event in events]
+        assert isinstance(last, (Done, Failed))
+        return last.message
+
+
+@pytest.mark.parametrize("window", [200_000, 130_000])
+async def test_a_conversation_of_200_000_tokens(new_log, window: int) -> None:
+    """L54 to L58 on one overflow: one pruning, one summary, one more request, and it is answered.
+
+    The model may be sure of a larger window than its provider has.
+    """
+    log = new_log()
+    for number in range(40):
+        log.user(f"Question {number}. " + "word " * 2_000)
+        log.answer("", (str(number), "read", f"{number}.py"))
+        log.result(str(number), "line\n" * 3_200)
+    session, settings = log.session, CompactionSettings()
+    believed = Model("scripted", provider="scripted", context_window=200_000)
+    model = Narrow((), Model("scripted", provider="scripted", context_window=window))
+    overflow, before = Overflow(settings), estimated(session).size
+    assert before > 200_000
+
+    assert overflow.begin(TOO_LONG)
+    for pruned in prune(surface_of(session).nodes):
+        for entry in pruned.entries(session.id):
+            session.append(entry)
+    keep = settings.keep_after_overflow(before, believed.context_window)
+    plan = make_plan(session, keep=keep, size=before)
+    assert isinstance(plan, Plan)
+    summary = await summarise(plan, model.ask, believed, too_large=before)
+    session.append(summary.entry(plan))
+    assert len(model.requests) == 2  # the history, and the first part of the turn that is cut
+
+    after = estimated(session).size
+    assert overflow.retry(before, after)
+    answer = await model.ask(Context("", convert_messages(session.build_context().messages)))
+    assert answer.stop_reason == "stop"
+    types = [head.type for head in session.heads if head.type in ("context_edit", "compaction")]
+    assert types == ["context_edit"] * 40 + ["compaction"]
+
+
 TOO_LONG = Failure("400 prompt is too long: 210000 > 200000", "context_overflow")
 
 
 def test_one_recovery_for_an_overflow() -> None:
-    """57, 58, CP-01: the second failure is the end, with the original words and what was tried."""
+    """L57, L58, CP-01: the second failure is the end, with the original words and what was tried."""
     overflow = Overflow(CompactionSettings())
     assert overflow.begin(TOO_LONG)
     overflow.note("shortened 3 tool results")
@@ -103,13 +160,13 @@ def test_one_recovery_for_an_overflow() -> None:
 
 @pytest.mark.parametrize("after", [100, 101])
 def test_no_retry_without_a_smaller_context(after: int) -> None:
-    """57"""
+    """L57"""
     assert not Overflow.retry(before=100, after=after)
 
 
 @pytest.mark.parametrize("code", ["rate_limit", "invalid_request", "overloaded", "unknown"])
 def test_only_an_overflow_is_one(code) -> None:
-    """54"""
+    """L54"""
     assert not Overflow(CompactionSettings()).begin(Failure("400 no", code))
 
 

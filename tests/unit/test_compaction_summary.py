@@ -106,7 +106,7 @@ async def test_a_first_summary(log) -> None:
 
 
 async def test_a_second_summary_updates_the_first(log) -> None:
-    """57: the previous summary and what is new; nothing that the previous one stands for."""
+    """E57: the previous summary and what is new; nothing that the previous one stands for."""
     kept = log.session.get_leaf_id()
     log.add(CompactionEntry("The first.\n\n<read-files>\na.py\n</read-files>", kept))
     log.answer(f"Tested it. {TEXT}")
@@ -200,7 +200,7 @@ async def test_after_an_overflow_the_request_is_smaller_than_what_overflowed(new
 
 
 async def test_the_request_is_a_prefix_of_the_last_one_and_one_message(log) -> None:
-    """60, 53: the last request up to the cut, and one user message; nothing of the new prompt."""
+    """L60, L53: the last request up to the cut, and one user message; nothing of the new prompt."""
     last = next_request(log)
     model = ScriptedModel(["## Goal\nMend it."])
     plan = plan_of(log)
@@ -227,6 +227,7 @@ async def test_a_parted_turn_is_one_request_there(log) -> None:
 
 
 async def test_an_earlier_summary_is_the_beginning_of_the_prefix(log) -> None:
+    """F10: summaries reach the model."""
     log.add(CompactionEntry("The first. " * 20, log.session.get_leaf_id()))
     log.answer(f"Tested it. {TEXT}")
     log.user(f"And now? {TEXT}")
@@ -301,7 +302,7 @@ async def test_messages_that_a_file_gave_back_are_the_same(log) -> None:
 )
 @pytest.mark.parametrize("in_place", [False, True])
 async def test_a_summary_that_cannot_be_used(log, answer, words: str, in_place: bool) -> None:
-    """60 (agent), CP-08: an error is raised, and the session is as it was."""
+    """E60, CP-08: an error is raised, and the session is as it was."""
     model = ScriptedModel([answer])
     before = [log.session.line(head.id) for head in log.session.heads]
     with pytest.raises(SummaryError, match=words):
@@ -336,7 +337,7 @@ async def test_cancelling_leaves_nothing(log, autojump_clock) -> None:
 
 
 async def test_files_are_listed_once_and_changes_win(log) -> None:
-    """58, F26"""
+    """E58, F26"""
     log.answer("", ("1", "read", "a"), ("2", "read", "b"), ("3", "edit", "b"), ("4", "write", "c"))
     for call_id in "1234":
         log.result(call_id)
@@ -414,7 +415,7 @@ def test_usage_adds_up() -> None:
 
 @pytest.mark.parametrize("in_place", [False, True])
 async def test_from_plan_to_context(log, in_place: bool) -> None:
-    """53-60 together: prune, plan, summarise, append; the next context is smaller and legal."""
+    """L53 to L60 together: prune, plan, summarise, append; the next context is smaller and legal."""
     log.answer("", ("1", "read", "a.py"), told=2_000)
     log.result("1", "x" * 50_000)
     log.answer(f"Read. {TEXT}", told=14_000)
