@@ -8,10 +8,9 @@ from attrs import frozen
 
 from pi_trio.compaction.estimate import estimate
 from pi_trio.loop.convert import convert_message
-from pi_trio.messages import AgentMessage, AssistantMessage, ToolResultMessage
+from pi_trio.messages import AgentMessage, AssistantMessage, ToolResultMessage, sendable
 from pi_trio.session.context import SPEAKING, Read, edited, message_of, select
 from pi_trio.session.entries import CompactionEntry
-from pi_trio.session.repair import sendable
 from pi_trio.session.session import Session
 from pi_trio.session.tree import EntryHead
 
