@@ -16,6 +16,7 @@ __all__ = [
     "INBOX_FACTS",
     "INBOX_RETURNED",
     "INBOX_SPLICED",
+    "PRUNE",
     "REQUEST_CONTEXT",
     "REQUEST_HEADER",
     "RETRY_SCHEDULED",
@@ -42,6 +43,7 @@ RETRY_SCHEDULED = "retry/scheduled"
 RETRY_STARTED = "retry/started"
 INBOX_SPLICED = "inbox/spliced"
 INBOX_RETURNED = "inbox/returned"
+PRUNE = "prune"
 
 INBOX_FACTS = frozenset({INBOX_SPLICED, INBOX_RETURNED})
 """What a fork leaves behind: it inherits no queue."""
