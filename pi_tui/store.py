@@ -20,6 +20,8 @@ from pi_trio.events import (
     AgentStart,
     AutoRetryEnd,
     AutoRetryStart,
+    CompactionEnd,
+    CompactionStart,
     EntryAppended,
     Gap,
     InboxClaimed,
@@ -89,6 +91,7 @@ class SessionStore:
         self.run_started = self.clock()
         self.queue: QueueUpdate = snapshot.queue
         self.retry: Retry | None = None
+        self.compacting = False
         self.returned: list[str] = []
         self.live: dict[int, LiveBlock] = {}
         self.calls: dict[str, Call] = {}
@@ -238,6 +241,10 @@ class SessionStore:
                 self._add_entry(entry)
             case QueueUpdate():
                 self.queue = event
+            case CompactionStart():
+                self.compacting = True
+            case CompactionEnd():
+                self.compacting = False
             case InboxInserted() | InboxDiscarded() | InboxClaimed():
                 pass  # the queue as a whole is told in `queue_update`
             case InputReturned(messages):

@@ -13,6 +13,8 @@ from pi_trio.session.entries import CustomEntry
 
 __all__ = [
     "ASSISTANT_ATTEMPT",
+    "COMPACTION_END",
+    "COMPACTION_START",
     "INBOX_FACTS",
     "INBOX_RETURNED",
     "INBOX_SPLICED",
@@ -44,6 +46,8 @@ RETRY_STARTED = "retry/started"
 INBOX_SPLICED = "inbox/spliced"
 INBOX_RETURNED = "inbox/returned"
 PRUNE = "prune"
+COMPACTION_START = "compaction/start"
+COMPACTION_END = "compaction/end"
 
 INBOX_FACTS = frozenset({INBOX_SPLICED, INBOX_RETURNED})
 """What a fork leaves behind: it inherits no queue."""
