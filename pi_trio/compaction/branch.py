@@ -21,6 +21,7 @@ from pi_trio.messages import (
     CompactionSummaryMessage,
     ToolResultMessage,
 )
+from pi_trio.session.context import select
 from pi_trio.session.entries import BranchSummaryEntry, CompactionEntry
 from pi_trio.session.session import Session
 from pi_trio.session.tree import EntryHead
@@ -67,7 +68,7 @@ def plan_branch(
     path = tree.branch(old)
     left = path[len(tree.path(common)) :]
     size = window if window > 0 else DEFAULT_WINDOW
-    messages = _newest(_messages(session, left), usable(size, reserve))
+    messages = _newest(_messages(session, path, left), usable(size, reserve))
     if not messages:
         return _NOTHING
     files = files_of(node.message for node in nodes_of(left, session.entry) if node.message is not None)
@@ -94,18 +95,15 @@ async def summarise_branch(
 # ------------------------------------------------------------------ what is on the branch
 
 
-def _messages(session: Session, heads: Sequence[EntryHead]) -> list[AgentMessage]:
-    """What the branch said, edits applied; a compaction on it speaks for what it replaced."""
-    nodes = nodes_of(heads, session.entry)
+def _messages(session: Session, path: Sequence[EntryHead], left: Sequence[EntryHead]) -> list[AgentMessage]:
+    """What the model saw of the branch; a compaction on it speaks for what it replaced."""
+    chosen, ids = select(path, session.entry), {head.id for head in left}
     said: list[AgentMessage] = []
-    for head, node in zip(heads, nodes, strict=True):
-        if head.type == "compaction":
-            entry = session.entry(head.id)
-            if isinstance(entry, CompactionEntry):
-                said.append(CompactionSummaryMessage(entry.summary, entry.tokens_before))
-        elif node.message is not None and not isinstance(node.message, ToolResultMessage):
-            said.append(node.message)
-    return said
+    if chosen.compaction is not None and chosen.compaction.id in ids:
+        said.append(CompactionSummaryMessage(chosen.compaction.summary, chosen.compaction.tokens_before))
+    nodes = nodes_of([head for head in chosen.heads if head.id in ids], session.entry)
+    messages = (node.message for node in nodes if node.message is not None)
+    return [*said, *(each for each in messages if not isinstance(each, ToolResultMessage))]
 
 
 def _newest(messages: Sequence[AgentMessage], budget: int) -> tuple[AgentMessage, ...]:

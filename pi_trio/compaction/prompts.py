@@ -90,9 +90,10 @@ NO_HISTORY = "No prior history."
 
 _IN_PLACE = f"""\
 The conversation up to here is about to be replaced by a summary, and this is the request for \
-it. Do not continue the work, and call no tools: your whole answer is the summary. Write it so \
-that another agent can continue from it; what an earlier summary says must be in it as far as \
-it still holds. Use exactly this form:
+it: take everything before this message as if it stood in <conversation> tags. Do not continue \
+the work, and call no tools: your whole answer is the summary. Write it so that another agent \
+can continue from it; what an earlier summary says must be in it as far as it still holds. Use \
+exactly this form:
 
 {_SECTIONS}
 

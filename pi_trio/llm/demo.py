@@ -105,7 +105,7 @@ def _answer(context: Context) -> _Answer:
     if results:
         return _Answer("The tools have answered. I sum up what came back.", _report(results))
     prompt = _last_prompt(context.messages)
-    if _wants_summary(prompt):
+    if "<conversation>" in prompt or prompt.lstrip().startswith("# Conversation"):
         return _Answer("A summary is wanted.", _summary(prompt, context.messages))
     tools = {tool.name for tool in context.tools}
     calls = list(_orders(prompt, tools))
@@ -259,15 +259,6 @@ _SUMMARY = """\
 ## Critical Context
 - (none)
 """
-
-
-def _wants_summary(prompt: str) -> bool:
-    """Whether this asks for a summary: of the text in it, or of the conversation that it ends."""
-    return (
-        "<conversation>" in prompt
-        or prompt.lstrip().startswith("# Conversation")
-        or "## Critical Context" in prompt
-    )
 
 
 def _summary(prompt: str, messages: Sequence[LlmMessage]) -> str:

@@ -120,8 +120,16 @@ def test_nested_summaries_speak_for_what_they_replaced(fork) -> None:
     fork.add(BranchSummaryEntry("root", "visited", details={"readFiles": ["d.py"], "modifiedFiles": []}))
     fork.add(BranchSummaryEntry("root", "theirs", details={"readFiles": ["e.py"]}, from_hook=True))
     plan = planned(fork, fork.first)
-    assert texts(plan)[-3:] == ["compacted", "visited", "theirs"]
+    assert texts(plan) == ["compacted", "visited", "theirs"]
     assert plan.files.details() == {"readFiles": ["c.py", "d.py"], "modifiedFiles": ["a.py", "b.py"]}
+
+
+def test_a_compaction_that_kept_some_of_the_branch(fork) -> None:
+    fork.add(CompactionEntry("compacted", fork.last))
+    fork.user("three")
+    assert texts(planned(fork, fork.first)) == ["compacted", "two done", "three"]
+    branch = fork.session.tree.path(fork.session.get_leaf_id())
+    assert texts(planned(fork, branch[-2])) == ["three"]  # the summary itself is not left
 
 
 async def test_the_entry_hangs_where_the_leaf_goes(fork) -> None:
