@@ -12,7 +12,7 @@ from pi_trio.messages import AgentMessage, SystemMessage
 from pi_trio.session.context import SPEAKING, context_before
 from pi_trio.session.session import Session
 
-__all__ = ["CompactionSettings", "Nothing", "Plan", "make_plan", "usable"]
+__all__ = ["TOO_SMALL", "CompactionSettings", "Nothing", "Plan", "make_plan", "usable"]
 
 
 @frozen(kw_only=True)

@@ -14,7 +14,7 @@ import attrs
 import trio
 
 from pi_trio.compaction.estimate import Meter, estimated, measure
-from pi_trio.compaction.plan import CompactionSettings, Nothing, Plan, make_plan
+from pi_trio.compaction.plan import TOO_SMALL, CompactionSettings, Nothing, Plan, make_plan
 from pi_trio.compaction.prune import prune
 from pi_trio.compaction.recovery import Overflow, Pressure
 from pi_trio.compaction.summary import summarise
@@ -31,6 +31,9 @@ if TYPE_CHECKING:
     from pi_trio.harness.harness import AgentHarness
 
 __all__ = ["Compactor"]
+
+SMALLEST = 64
+"""Tokens: no summary is shorter than what is less than this, so nobody is asked for one."""
 
 
 class Compactor:
@@ -123,14 +126,11 @@ class Compactor:
     async def _prune_and_summarise(
         self, reason: CompactionReason, keep: int, too_large: int | None, focus: str
     ) -> CompactionResult | Nothing | SummaryError:
-        session = self._harness.session
-        plan = make_plan(session, keep=keep, size=self.meter.size)
-        pruned = 0
-        if reason != "manual":
-            pruned = self._prune(plan, everything=reason == "overflow")
-            if pruned and reason == "threshold" and self._fits():
-                return CompactionResult("", "", self.meter.size, self.meter.size)
-            plan = make_plan(session, keep=keep, size=self.meter.size) if pruned else plan
+        before, plan = self.meter.size, self._plan(keep)
+        if reason != "manual" and self._prune(plan, everything=reason == "overflow"):
+            if reason == "threshold" and self._fits():
+                return CompactionResult("", "", before, self.meter.size)
+            plan = self._plan(keep)
         if isinstance(plan, Nothing):
             self._overflow.note(f"a summary: {plan.reason.rstrip('.').lower()}")
             return plan
@@ -149,7 +149,12 @@ class Compactor:
         entry = self._harness.session.append(summary.entry(plan))
         self._harness.branch_changed()
         self._overflow.note("a summary of what is older")
-        return _result(entry, estimated(session).size)
+        return _result(entry, estimated(self._harness.session).size)
+
+    def _plan(self, keep: int) -> Plan | Nothing:
+        plan = make_plan(self._harness.session, keep=keep, size=self.meter.size)
+        too_small = isinstance(plan, Plan) and plan.covered_tokens < SMALLEST
+        return TOO_SMALL if too_small else plan
 
     def _prune(self, plan: Plan | Nothing, *, everything: bool) -> int:
         """Shorten long results: before the cut, or all of them. Gives how many."""
