@@ -485,8 +485,8 @@ class _AgentDriver:
             messages, self._system_prompt, self._view.extend(self._messages), self._active_tools()
         )
 
-    async def retry(self, step: Step, failure: Failure, attempt: int) -> Retry | None:
-        return None
+    async def retry(self, step: Step, failure: Failure, attempt: int) -> Retry | Failure:
+        return failure
 
     # ------------------------------------------------------------------ state
 

@@ -20,6 +20,8 @@ from pi_trio.events import (
     AgentStart,
     AutoRetryEnd,
     AutoRetryStart,
+    CompactionEnd,
+    CompactionStart,
     EntryAppended,
     Gap,
     InboxClaimed,
@@ -89,6 +91,7 @@ class SessionStore:
         self.run_started = self.clock()
         self.queue: QueueUpdate = snapshot.queue
         self.retry: Retry | None = None
+        self.compacting = False
         self.returned = list(snapshot.returned)
         self.live: dict[int, LiveBlock] = {}
         self.calls: dict[str, Call] = {}
@@ -233,6 +236,10 @@ class SessionStore:
                 self._add_entry(entry)
             case QueueUpdate():
                 self.queue = event
+            case CompactionStart():
+                self.compacting = True
+            case CompactionEnd():
+                self.compacting = False
             case InboxInserted() | InboxDiscarded() | InboxClaimed():
                 pass  # the queue as a whole is told in `queue_update`
             case InputReturned(messages):

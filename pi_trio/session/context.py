@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
+from itertools import takewhile
 from typing import TypeAlias
 
 from attrs import define, frozen
@@ -41,9 +42,22 @@ from pi_trio.session.entries import (
 from pi_trio.session.repair import Conversation
 from pi_trio.session.tree import EntryHead, Tree
 
-__all__ = ["BranchSettings", "ContextBuilder", "SessionContext", "fold_system", "select"]
+__all__ = [
+    "SPEAKING",
+    "BranchSettings",
+    "ContextBuilder",
+    "Read",
+    "Selection",
+    "SessionContext",
+    "context_before",
+    "edited",
+    "fold_system",
+    "message_of",
+    "select",
+]
 
 Read: TypeAlias = Callable[[str], Entry]
+"""Gives an entry by its id."""
 
 
 @frozen
@@ -95,20 +109,35 @@ def _patch_sections(sections: dict[str, str], patch: Mapping[str, str | None]) -
 # ------------------------------------------------------------------ what of a branch counts
 
 
-def select(branch: Sequence[EntryHead], read: Read) -> tuple[CompactionEntry | None, int, int]:
-    """The latest compaction of a branch, the place of its first kept entry, and its own place.
+@frozen
+class Selection:
+    """What of a branch counts: the latest compaction, if any, and then `heads`.
 
-    What counts is the compaction, then `branch[first:own]`, then `branch[own + 1:]`. Without a
-    compaction it is (None, 0, -1), which says the same of the whole branch.
+    `first` is the place of the first kept entry, `own` that of the compaction, -1 for none.
     """
+
+    compaction: CompactionEntry | None
+    first: int
+    own: int
+    heads: Sequence[EntryHead]
+
+
+def select(branch: Sequence[EntryHead], read: Read) -> Selection:
+    """What counts. What a summary stands for does not, nor do older summaries in what it kept."""
     own = next((place for place in range(len(branch) - 1, -1, -1) if branch[place].type == "compaction"), -1)
     if own < 0:
-        return None, 0, -1
+        return Selection(None, 0, -1, branch)
     entry = read(branch[own].id)
     if not isinstance(entry, CompactionEntry):  # a damaged one: better all than nothing
-        return None, 0, -1
+        return Selection(None, 0, -1, branch)
     first = next((place for place in range(own) if branch[place].id == entry.first_kept_entry_id), own)
-    return entry, first, own
+    kept = [head for head in branch[first:own] if head.type != "compaction" and not _is_system(head)]
+    return Selection(entry, first, own, [*kept, *branch[own + 1 :]])
+
+
+def context_before(branch: Sequence[EntryHead], end: str, read: Read) -> SessionContext:
+    """The part of the branch's context that comes before entry `end`; edits made later count."""
+    return _fold_branch(branch, read, end).context()
 
 
 class ContextBuilder:
@@ -148,18 +177,13 @@ class ContextBuilder:
         return None
 
 
-def _fold_branch(branch: Sequence[EntryHead], read: Read) -> _Fold:
-    compaction, first, own = select(branch, read)
-    kept, later = branch[first : max(own, 0)], branch[own + 1 :]
-    chosen = [*kept, *later]
-    edits = {head.detail: head.id for head in chosen if head.type == "context_edit"}
-    fold = _Fold(read, branch[:first], edits)
-    if compaction is not None:
-        fold.compaction(compaction, _system_messages(branch[:own], read))
-    for head in kept:
-        if head.type != "compaction" and not _is_system(head):
-            fold.add(head)
-    for head in later:
+def _fold_branch(branch: Sequence[EntryHead], read: Read, end: str | None = None) -> _Fold:
+    chosen = select(branch, read)
+    edits = {head.detail: head.id for head in chosen.heads if head.type == "context_edit"}
+    fold = _Fold(read, branch[: chosen.first], edits)
+    if chosen.compaction is not None:
+        fold.compaction(chosen.compaction, _system_messages(branch[: chosen.own], read))
+    for head in takewhile(lambda head: head.id != end, chosen.heads):
         fold.add(head)
     return fold
 
@@ -176,19 +200,46 @@ def _is_system(head: EntryHead) -> bool:
     return head.type == "message" and head.detail == "system"
 
 
+# ------------------------------------------------------------------ one entry
+
+
+SPEAKING = frozenset({"message", "custom_message", "branch_summary"})
+"""The types that `message_of` may have something of."""
+
+
+def message_of(entry: Entry) -> AgentMessage | None:
+    """What the entry itself adds to a context; None for those that say nothing to the model."""
+    match entry:
+        case MessageEntry(message=message):
+            return message
+        case CustomMessageEntry():
+            at = _milliseconds(entry.timestamp)
+            return CustomMessage(entry.custom_type, entry.content, entry.display, entry.details, at)
+        case BranchSummaryEntry() if entry.summary:
+            return BranchSummaryMessage(entry.summary, entry.from_id, _milliseconds(entry.timestamp))
+        case _:
+            return None
+
+
+def edited(entry: Entry, edit: Entry) -> Entry | None:
+    """The entry as the edit has it; None if it is to be left out."""
+    if not isinstance(edit, ContextEditEntry) or not isinstance(entry, (MessageEntry, CustomMessageEntry)):
+        return entry
+    if edit.replacement is None:
+        return None
+    data = codec.to_json(entry)
+    holder = data["message"] if isinstance(entry, MessageEntry) else data
+    content = edit.replacement.get("content", "")
+    if isinstance(content, str) and holder.get("role") in ("assistant", "toolResult"):
+        content = [{"type": "text", "text": content}]
+    holder["content"] = content
+    return entry_from_json(data)
+
+
 # ------------------------------------------------------------------ the fold
 
 
-_BODIES = frozenset(
-    {
-        "message",
-        "custom_message",
-        "branch_summary",
-        "model_change",
-        "thinking_level_change",
-        "active_tools_change",
-    }
-)
+_BODIES = SPEAKING | {"model_change", "thinking_level_change", "active_tools_change"}
 """The types whose bodies a context needs."""
 
 
@@ -234,11 +285,15 @@ class BranchSettings:
         return kind == "active_tools_change" and self.tools is None
 
 
+_STEP_FACTS = frozenset({facts.STEP_START, facts.STEP_END, facts.TURN_END})
+
+
 class _Fold:
     """What the entries add up to so far.
 
-    `older` are the entries before the first one that counts; they are looked at only for
-    settings that nothing later has changed. `edits` names the context edit of an entry.
+    `older` are the entries before the first one that counts; they are looked at only for what
+    nothing later has changed, settings and whether a step is open. `edits` names the context
+    edit of an entry.
     """
 
     def __init__(self, read: Read, older: Sequence[EntryHead], edits: Mapping[str | None, str]) -> None:
@@ -248,6 +303,11 @@ class _Fold:
         self._conversation = Conversation(self._started)
         self._system: SystemMessage | None = None
         self._settings = BranchSettings()
+        last = next(
+            (head for head in reversed(older) if head.type == "custom" and head.detail in _STEP_FACTS), None
+        )
+        if last is not None:  # what is kept may begin in the middle of a step
+            self._fact(last)
 
     def add(self, head: EntryHead) -> None:
         """The next entry of the branch."""
@@ -261,7 +321,7 @@ class _Fold:
 
     def _entry(self, entry_id: str) -> Entry | None:
         entry, edit_id = self._read(entry_id), self._edits.get(entry_id)
-        return entry if edit_id is None else _edited(entry, self._read(edit_id))
+        return entry if edit_id is None else edited(entry, self._read(edit_id))
 
     def compaction(self, entry: CompactionEntry, earlier: Iterable[SystemMessage]) -> None:
         """The summary that comes first. Old ones do not carry the system state at their place."""
@@ -283,18 +343,11 @@ class _Fold:
         )
 
     def _message(self, entry: Entry) -> None:
-        match entry:
-            case MessageEntry(message=SystemMessage() as message):
-                self._system = fold_system([message] if self._system is None else [self._system, message])
-            case MessageEntry(message=message):
-                self._conversation.add(message)
-            case CustomMessageEntry():
-                self._conversation.add(_custom_message(entry))
-            case BranchSummaryEntry() if entry.summary:
-                at = _milliseconds(entry.timestamp)
-                self._conversation.add(BranchSummaryMessage(entry.summary, entry.from_id, at))
-            case _:
-                pass  # it changes settings only
+        message = message_of(entry)
+        if isinstance(message, SystemMessage):
+            self._system = fold_system([message] if self._system is None else [self._system, message])
+        elif message is not None:
+            self._conversation.add(message)
 
     def _fact(self, head: EntryHead) -> None:
         match head.detail:
@@ -312,27 +365,6 @@ class _Fold:
         return {
             call for entry in entries if isinstance(entry, CustomEntry) and (call := facts.call_of(entry))
         }
-
-
-def _custom_message(entry: CustomMessageEntry) -> CustomMessage:
-    return CustomMessage(
-        entry.custom_type, entry.content, entry.display, entry.details, _milliseconds(entry.timestamp)
-    )
-
-
-def _edited(entry: Entry, edit: Entry) -> Entry | None:
-    """The entry as the edit has it; None if it is to be left out."""
-    if not isinstance(edit, ContextEditEntry) or not isinstance(entry, (MessageEntry, CustomMessageEntry)):
-        return entry
-    if edit.replacement is None:
-        return None
-    data = codec.to_json(entry)
-    holder = data["message"] if isinstance(entry, MessageEntry) else data
-    content = edit.replacement.get("content", "")
-    if isinstance(content, str) and holder.get("role") in ("assistant", "toolResult"):
-        content = [{"type": "text", "text": content}]
-    holder["content"] = content
-    return entry_from_json(data)
 
 
 def _milliseconds(timestamp: str) -> int:
