@@ -27,6 +27,7 @@ __all__ = [
     "AutoRetryStart",
     "CoreEvent",
     "EntryAppended",
+    "ExtensionError",
     "Gap",
     "InboxClaimed",
     "InboxDiscarded",
@@ -257,6 +258,19 @@ class AutoRetryEnd:
 
 
 @define
+class ExtensionError:
+    """An extension failed, and what it was asked for went on without it.
+
+    `event` is what it was called for; `error` names the line in its file.
+    """
+
+    type: ClassVar[str] = "extension_error"
+    extension_path: str
+    event: str
+    error: str
+
+
+@define
 class Gap:
     """The subscriber was too slow and events were dropped: take a new snapshot."""
 
@@ -289,5 +303,6 @@ AgentEvent: TypeAlias = (
     | ThinkingLevelChanged
     | AutoRetryStart
     | AutoRetryEnd
+    | ExtensionError
     | Gap
 )

@@ -23,9 +23,10 @@ class RuntimeConfig:
 
     `model` and `thinking_level` are what was asked for now, and win over what a session
     remembers, which wins over the settings. `session_dir` is one folder for the sessions of
-    all projects; None keeps them in the agent directory, by project. `trust` says whether the
-    resources of `cwd` itself are used. `extensions` were named on the command line. `findings`
-    are sentences about odd things in the settings files.
+    all projects; None keeps them in the agent directory, by project. `approve` is the word of
+    a person on the own resources of `cwd`, for this time; `trust` is what came of it.
+    `extensions` were named on the command line. `findings` are sentences about odd things in
+    the settings files.
     """
 
     cwd: Path
@@ -37,6 +38,7 @@ class RuntimeConfig:
     api_key: str | None = field(default=None, repr=False)
     demo: bool = False
     no_session: bool = False
+    approve: bool | None = None
     trust: Trust = field(factory=lambda: Trust(False))
     extensions: tuple[str, ...] = ()
     findings: tuple[str, ...] = ()
@@ -76,19 +78,21 @@ class RuntimeConfig:
             api_key=api_key,
             demo=demo,
             no_session=no_session,
+            approve=approve,
             trust=trust,
             extensions=tuple(str(absolute(path)) for path in extensions),
             findings=findings,
         )
 
-    def at(self, cwd: Path, *, approve: bool | None = None) -> RuntimeConfig:
+    def at(self, cwd: Path) -> RuntimeConfig:
         """The configuration for another folder, or for this one as it is now.
 
         What a person said of this folder's resources says nothing of another's. Raises
         `ConfigError` like `load`.
         """
+        approve = self.approve if cwd == self.cwd else None
         trust, settings, findings = _judge(self.agent_dir, cwd, approve)
-        return evolve(self, cwd=cwd, trust=trust, settings=settings, findings=findings)
+        return evolve(self, cwd=cwd, approve=approve, trust=trust, settings=settings, findings=findings)
 
 
 def _judge(agent_dir: Path, cwd: Path, approve: bool | None) -> tuple[Trust, Settings, tuple[str, ...]]:
