@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from pi_trio.messages import AgentMessage, ImageContent, UserMessage, text_of
 from pi_trio.nursery import plain_nursery
 from pi_trio.remote.interface import CommandInfo, Disposition, ForkPosition, Moved, SessionInfo, Snapshot
 from pi_trio.resources.config import RuntimeConfig
+from pi_trio.resources.import_pi import find_pi_dir, import_pi
 from pi_trio.resources.trust import Trust
 from pi_trio.session.branching import before, prompt_text
 from pi_trio.session.repository import SessionRepository
@@ -256,6 +258,10 @@ class LocalRuntime:
         self._hosted[session_id] = evolve(hosted, furnishing=furnishing)
         furnishing.load(hosted.harness, self.registry)
         return furnishing.findings
+
+    async def import_pi(self, *, dry_run: bool) -> Sequence[str]:
+        """Bring over what pi has; see `resources.import_pi`. Cancelling waits for the copy under way."""
+        return await trio.to_thread.run_sync(partial(import_pi, find_pi_dir(), self.config, dry_run=dry_run))
 
     async def trust(self, session_id: str) -> Trust:
         """See `Runtime`."""

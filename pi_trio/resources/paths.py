@@ -4,12 +4,20 @@ from __future__ import annotations
 
 import os
 import pwd
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from pi_trio.errors import ConfigError
 
-__all__ = ["absolute", "find_agent_dir", "home_directory", "is_file", "is_folder", "working_directory"]
+__all__ = [
+    "absolute",
+    "files_below",
+    "find_agent_dir",
+    "home_directory",
+    "is_file",
+    "is_folder",
+    "working_directory",
+]
 
 
 def find_agent_dir(environ: Mapping[str, str] = os.environ) -> Path:
@@ -59,3 +67,20 @@ def is_folder(path: Path) -> bool:
         return path.is_dir()
     except OSError:
         return False
+
+
+def files_below(path: Path, above: frozenset[Path] = frozenset()) -> Iterator[Path]:
+    """The files in a folder and all folders in it, in order, links followed; a file is itself.
+
+    `above` are the folders that it was reached through: a ring of links has an end.
+    """
+    if not is_folder(path):
+        yield path
+        return
+    real = path.resolve()
+    try:
+        inside = sorted(path.iterdir()) if real not in above else []
+    except OSError:  # a folder that cannot be read shows nothing to anybody
+        inside = []
+    for each in inside:
+        yield from files_below(each, above | {real})

@@ -20,7 +20,7 @@ from attrs import frozen
 
 from pi_trio.errors import ConfigError, StorageError
 from pi_trio.resources.jsonc import load_jsonc
-from pi_trio.resources.paths import is_folder
+from pi_trio.resources.paths import files_below, is_folder
 from pi_trio.resources.private_files import locked, write_private
 
 __all__ = ["DefaultTrust", "Trust", "TrustStore", "agents_skill_folders", "decide_trust"]
@@ -165,22 +165,9 @@ def _digest(resources: tuple[Path, ...]) -> str:
     """A digest of the names and contents of all files in the resources, links followed."""
     whole = hashlib.sha256()
     for path in resources:
-        for file in _files(path, frozenset()):
+        for file in files_below(path):
             whole.update(os.fsencode(file) + b"\0" + _content(file))
     return whole.hexdigest()
-
-
-def _files(path: Path, above: frozenset[Path]) -> Iterator[Path]:
-    real = path.resolve()
-    if not is_folder(path):
-        yield path
-    elif real not in above:  # or a ring of links has no end
-        try:
-            inside = sorted(path.iterdir())
-        except OSError:
-            inside = []
-        for each in inside:
-            yield from _files(each, above | {real})
 
 
 def _content(file: Path) -> bytes:
