@@ -88,6 +88,7 @@ class Chat:
         self._outbox = self._new_outbox()
         self._told: list[str] = []
         self._running = False
+        self._expecting = False
         self._interrupted = False
         self._ending = False
 
@@ -152,10 +153,13 @@ class Chat:
             await self._runtime.prompt(self._session_id, prompt.text, prompt.images)
             await self._answered()
         while not self._ending:
-            await self._sign()
+            self._expecting = self._interactive
+            await self._pass_on()
             line = await self._lines.next()
+            self._expecting = False
             if line is None:
                 return
+            self._text.typed()
             self._interrupted = False
             await self._take(line)
 
@@ -194,7 +198,6 @@ class Chat:
                 else:
                     self.tell("Ctrl+C once more ends the program.")
                     await self._pass_on()
-                    await self._sign()
 
     # ------------------------------------------------------------------ what is printed
 
@@ -205,7 +208,7 @@ class Chat:
             await self._pass_on()
 
     async def _pass_on(self) -> None:
-        """Print what happened, and what commands told."""
+        """Print what happened, what commands told, and a sign if a line is expected."""
         async with self._passing_on:
             told, self._told = self._told, []
             text = ""
@@ -215,8 +218,9 @@ class Chat:
                     self._running = True
                 elif isinstance(event, AgentSettled):
                     self._running = False
-                    text += self._text.open(_SIGN) if self._interactive else ""
             text += "".join(map(self._text.lines, told))
+            if self._expecting and not self._running and not self._text.waiting:
+                text += self._text.wait(_SIGN)
             if text:
                 await self._output.write(text.encode("utf-8", "replace"))
 
@@ -226,15 +230,8 @@ class Chat:
         for finding in snapshot.findings:
             tell(finding)
         if self._interactive:
-            self.tell(
-                f"{snapshot.notice}\nSession {snapshot.session.name or snapshot.session.id}. /help helps."
-            )
-            await self._pass_on()
-
-    async def _sign(self) -> None:
-        """Show that a line is expected; after a run that is done when it has settled."""
-        if self._interactive and not self._running:
-            await self._output.write(self._text.open(_SIGN).encode())
+            name = snapshot.session.name or snapshot.session.id
+            self.tell(f"{snapshot.notice}\nSession {name}. /help lists the commands.")
 
     def _new_outbox(self) -> Outbox:
         return Outbox(lambda: self._filled.set(), limit=sys.maxsize, limit_characters=sys.maxsize)

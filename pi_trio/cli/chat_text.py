@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 from pi_trio.events import (
     AgentEvent,
@@ -37,17 +37,28 @@ class ChatText:
     def __init__(self) -> None:
         self.failed = False
         self.renderers: Mapping[str, str] = {}
-        self._in_line = False
+        self._last_line: Literal["whole", "streaming", "waiting"] = "whole"
+
+    @property
+    def waiting(self) -> bool:
+        """Whether the last line is the one that a person may type on."""
+        return self._last_line == "waiting"
 
     def lines(self, text: str) -> str:
         """`text` on lines of its own."""
-        before = "\n" if self._in_line else ""
-        self._in_line = False
+        before = "" if self._last_line == "whole" else "\n"
+        self._last_line = "whole"
         return f"{before}{sanitise(text)}\n"
 
-    def open(self, text: str) -> str:
-        """`text` on a line of its own that stays open, for what a person types after it."""
-        return self.lines(text)[:-1]
+    def wait(self, sign: str) -> str:
+        """The beginning of a line that a person may type on."""
+        text = self.lines(sign)[:-1]
+        self._last_line = "waiting"
+        return text
+
+    def typed(self) -> None:
+        """A line was typed, with its end."""
+        self._last_line = "whole"
 
     def event(self, event: AgentEvent) -> str:
         """What is printed of an event; empty for most."""
@@ -77,8 +88,8 @@ class ChatText:
     def _piece(self, piece: StreamEvent) -> str:
         match piece:
             case TextDelta(_, delta) if delta:
-                text = sanitise(delta)
-                self._in_line = not text.endswith("\n")
+                text = ("\n" if self.waiting else "") + sanitise(delta)
+                self._last_line = "whole" if text.endswith("\n") else "streaming"
                 return text
             case ThinkingStart():
                 return self.lines("[thinking]")
@@ -95,7 +106,7 @@ class ChatText:
             case "length":
                 return self.lines("[cut off: the model's output limit]")
             case _:
-                return self.lines("")[:-1]
+                return "" if self._last_line == "whole" else self.lines("")[:-1]
 
     def _result(self, event: ToolExecutionEnd) -> str:
         text = "\n".join(block.text for block in event.result.content if isinstance(block, TextContent))

@@ -151,13 +151,14 @@ class ExtensionApi:
         except Exception as error:
             return self._failed(f"/{name}", error)
 
-    def start(self) -> None:
-        """Call `extend`. If it fails, that is reported and nothing that it registered stays."""
+    def start(self) -> str | None:
+        """Call `extend`. If it fails, nothing that it registered stays, and the failure is told."""
         try:
             self._extension.extend(self)
         except Exception as error:
-            self._failed("extend", error)
             self.unload()
+            return describe(error, self.path)
+        return None
 
     def unload(self) -> None:
         """Take away everything that was registered, the last first."""

@@ -62,8 +62,8 @@ class Furnishing:
             return
         self._host = HarnessHost(harness, models)
         self._extensions = [ExtensionApi(each, self._host) for each in loaded.extensions]
-        for extension in self._extensions:
-            extension.start()
+        failures = [failure for each in self._extensions if (failure := each.start()) is not None]
+        self._load_findings += tuple(failures)
 
     async def unload(self) -> None:
         """Tell the extensions, then take away everything that they registered, the last first."""
