@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
@@ -13,9 +12,9 @@ from attrs import frozen
 from pi_trio.errors import UsageError
 from pi_trio.events import ExtensionError
 from pi_trio.extensions.failures import describe
+from pi_trio.extensions.guards import guarded
 from pi_trio.extensions.host import Delivery, ExtensionHost, Undo
 from pi_trio.extensions.loading import Extension
-from pi_trio.loop.hooks import BeforeToolCallResult
 from pi_trio.remote.interface import CommandInfo
 from pi_trio.tool import Tool
 
@@ -64,7 +63,7 @@ class ExtensionApi:
         """
         if handler is None:
             return partial(self.on, point)
-        self._add(self._active().on(point, self._guarded(point, handler)))
+        self._add(self._active().on(point, guarded(point, handler, partial(self._failed, point))))
         return handler
 
     def register_tool(self, tool: Tool) -> None:
@@ -174,17 +173,6 @@ class ExtensionApi:
     def _add(self, undo: Undo) -> None:
         assert self._registered is not None  # noqa: S101 - `_active` was asked just before
         self._registered.callback(undo)
-
-    def _guarded(self, point: str, handler: Callable[..., Any]) -> Callable[..., Awaitable[Any]]:
-        async def guarded(*arguments: Any) -> Any:
-            try:
-                result = handler(*arguments)
-                return await result if inspect.isawaitable(result) else result
-            except Exception as error:
-                text = self._failed(point, error)
-            return BeforeToolCallResult(block=True, reason=text) if point == "tool_call" else None
-
-        return guarded
 
     def _failed(self, event: str, error: Exception) -> str:
         text = describe(error, self.path)

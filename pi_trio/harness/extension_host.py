@@ -11,6 +11,7 @@ from pi_trio.errors import UsageError
 from pi_trio.events import AgentEvent, ExtensionError, Gap
 from pi_trio.extensions.host import Delivery, Handler, Undo
 from pi_trio.harness.harness import AgentHarness
+from pi_trio.harness.points import POINTS
 from pi_trio.llm.registry import Models
 from pi_trio.loop.hooks import (
     AfterToolCallContext,
@@ -46,6 +47,8 @@ class HarnessHost:
         """See `ExtensionHost`."""
         if point in _EVENTS:
             return self._harness.hub.subscribe(lambda event: handler(event) if event.type == point else None)
+        if point in POINTS:
+            return self._harness.handlers.add(point, handler)
         if point not in _POINTS:
             raise UsageError(f"there is no hook point {point!r}")
         return self._added(self._handlers[point], handler)

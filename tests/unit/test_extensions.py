@@ -240,6 +240,51 @@ async def test_the_messages_of_a_request_may_be_changed(folder: Path) -> None:
         assert users[0]["message"]["content"] != "run `echo changed`", "the transcript itself stays"
 
 
+async def test_the_points_of_the_lifecycle_are_there_too(folder: Path) -> None:
+    (folder / "sections.py").write_text(
+        "def extend(api):\n"
+        "    @api.on('system-prompt/assemble')\n"
+        "    async def add(context, next):\n"
+        "        return {**await next(context), 'mine': 'Be brief.'}\n"
+    )
+    async with session_of(folder) as session:
+        await session.say("hello")
+        system = next(each["message"] for each in session.entries("message"))
+        assert "Be brief." in str(system)
+
+
+@pytest.mark.parametrize("body", ["1 / 0", "await next(context)\n    1 / 0"])
+async def test_a_failing_decision_leaves_what_the_others_decide(folder: Path, body: str) -> None:
+    (folder / "bad.py").write_text(
+        f"async def bad(context, next):\n    {body}\n"
+        "def extend(api):\n"
+        "    for point in ('system-prompt/assemble', 'agent/pre-step', 'agent/request', 'llm/stream'):\n"
+        "        api.on(point, bad)\n"
+        "    api.on('agent/turn-stopping', lambda context: 1 / 0)\n"
+    )
+    async with session_of(folder) as session:
+        events = await session.say("run `echo fine`")
+        assert session.results() == ["fine\n"]
+        assert len({event.event for event in events if isinstance(event, ExtensionError)}) == 5
+
+
+async def test_what_fails_below_an_extension_is_no_failure_of_it(folder: Path) -> None:
+    (folder / "through.py").write_text(
+        "async def through(context, next):\n    return await next(context)\n"
+        "def extend(api):\n    api.on('agent/request', through)\n"
+    )
+    async with session_of(folder) as session:
+
+        async def refuse(context: Any, following: Any) -> Any:
+            raise ConfigError("no key")
+
+        session.harness.handlers.add("agent/request", refuse)
+        await session.runtime.prompt(session.id, "hello")
+        with pytest.raises(ConfigError, match="no key"):
+            await session.runtime.wait_for_idle(session.id)
+        assert not [event for event in session.events() if isinstance(event, ExtensionError)]
+
+
 async def test_a_point_that_there_is_not_is_a_mistake_of_the_extension(folder: Path) -> None:
     (folder / "bad.py").write_text("def extend(api):\n    api.on('tool_cal', print)\n")
     async with session_of(folder) as session:
@@ -266,6 +311,7 @@ def extend(api):
     api.on("input", lambda text: None)
     api.on("session_shutdown", lambda: None)
     api.on("turn_end", lambda event: None)
+    api.on("agent/turn-stopping", lambda context: None)
     api.register_tool(Tool(name="mine", description="d", parameters={}, execute=execute))
     api.register_tool(Tool(name="bash", description="another", parameters={}, execute=execute))
     api.register_command("greet", greet, description="greets", argument_hint="NAME", choices=["you"])
@@ -281,6 +327,7 @@ def _registered(session: Session) -> dict[str, Any]:
         "tools": [(tool.name, tool.description) for tool in harness.options.tools],
         "hooks": harness.options.hooks,
         "listeners": list(harness.hub._listeners),
+        "handlers": {name: list(each) for name, each in harness.handlers._by_point.items() if each},
         "commands": session.runtime._open(session.id).furnishing.commands,
         "renderers": dict(session.runtime._open(session.id).furnishing.renderers),
         "providers": [provider.id for provider in session.runtime.registry.providers],
@@ -365,6 +412,7 @@ async def test_acting_writes_entries_and_messages(folder: Path) -> None:
         assert count["data"] == {"n": 1}
         assert (label["targetId"], label["label"]) == (count["id"], "here")
         assert (note["customType"], note["details"], note["display"]) == ("note", {"a": 1}, True)
+        assert "inboxId" in note, "so that it is not handed back when the session is opened again"
         assert any(isinstance(event, EntryAppended) for event in events)
 
 
