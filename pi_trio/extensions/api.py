@@ -11,7 +11,7 @@ from attrs import frozen
 
 from pi_trio.errors import UsageError
 from pi_trio.events import ExtensionError
-from pi_trio.extensions.failures import describe
+from pi_trio.extensions.failures import FAILURES, describe
 from pi_trio.extensions.guards import guarded
 from pi_trio.extensions.host import Delivery, ExtensionHost, Undo
 from pi_trio.extensions.loading import Extension
@@ -147,14 +147,14 @@ class ExtensionApi:
         """Run a command of this extension. What it raises is reported, and told instead."""
         try:
             return await self.commands[name].run(arguments) or ""
-        except Exception as error:
+        except FAILURES as error:
             return self._failed(f"/{name}", error)
 
     def start(self) -> str | None:
         """Call `extend`. If it fails, nothing that it registered stays, and the failure is told."""
         try:
             self._extension.extend(self)
-        except Exception as error:
+        except FAILURES as error:
             self.unload()
             return describe(error, self.path)
         return None
@@ -174,7 +174,7 @@ class ExtensionApi:
         assert self._registered is not None  # noqa: S101 - `_active` was asked just before
         self._registered.callback(undo)
 
-    def _failed(self, event: str, error: Exception) -> str:
+    def _failed(self, event: str, error: BaseException) -> str:
         text = describe(error, self.path)
         self._host.report(ExtensionError(self.path, event, text))
         return text

@@ -5,7 +5,10 @@ from __future__ import annotations
 import traceback
 from pathlib import Path
 
-__all__ = ["describe"]
+__all__ = ["FAILURES", "describe"]
+
+FAILURES = (Exception, SystemExit)
+"""What an extension may raise without harm: a script that ends "the program" is one, too."""
 
 
 def describe(error: BaseException, path: str) -> str:

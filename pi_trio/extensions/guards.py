@@ -6,13 +6,14 @@ import inspect
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeAlias
 
+from pi_trio.extensions.failures import FAILURES
 from pi_trio.extensions.host import Handler
 from pi_trio.harness.points import POINTS, Waterfall
 from pi_trio.loop.hooks import BeforeToolCallResult
 
 __all__ = ["guarded"]
 
-Fail: TypeAlias = Callable[[Exception], str]
+Fail: TypeAlias = Callable[[BaseException], str]
 """Reports a failure, and gives the sentence that tells it."""
 
 
@@ -29,7 +30,7 @@ def guarded(point: str, handler: Callable[..., Any], fail: Fail) -> Handler:
     async def checked(*arguments: Any) -> Any:
         try:
             return await _called(handler, *arguments)
-        except Exception as error:
+        except FAILURES as error:
             text = fail(error)
         return BeforeToolCallResult(block=True, reason=text) if blocks else None
 
@@ -41,7 +42,7 @@ def _waterfall(handler: Callable[..., Any], fail: Fail) -> Handler:
         below = _Below(following)
         try:
             return await _called(handler, context, below)
-        except Exception as error:
+        except FAILURES as error:
             if error is below.failure:
                 raise
             fail(error)
@@ -55,14 +56,14 @@ class _Below:
 
     def __init__(self, following: Callable[[Any], Awaitable[Any]]) -> None:
         self._following = following
-        self.failure: Exception | None = None
+        self.failure: BaseException | None = None
         self.decision: Any = None
         self.decided = False
 
     async def __call__(self, context: Any) -> Any:
         try:
             self.decision = await self._following(context)
-        except Exception as error:
+        except FAILURES as error:
             self.failure = error
             raise
         self.decided = True

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from attrs import frozen
 
 from pi_trio.errors import ConfigError
-from pi_trio.extensions.failures import describe
+from pi_trio.extensions.failures import FAILURES, describe
 from pi_trio.resources.config import RuntimeConfig
 from pi_trio.resources.paths import absolute, is_file, is_folder
 
@@ -63,7 +63,7 @@ def load_extensions(config: RuntimeConfig) -> Loaded:
     for path, load in loads:
         try:
             extension = load()
-        except (Exception, SystemExit) as error:  # a script that ends the program is one, too
+        except FAILURES as error:
             findings.append(str(error) if isinstance(error, ConfigError) else describe(error, path))
         else:
             extensions.setdefault(extension.path, extension)

@@ -93,7 +93,7 @@ def agents_skill_folders(cwd: Path, home: Path) -> Iterator[Path]:
     """
     for folder in (cwd, *cwd.parents):
         skills = folder / ".agents" / "skills"
-        if folder != home and is_folder(skills):
+        if is_folder(skills) and folder.resolve() != home.resolve():
             yield skills
         if os.path.lexists(folder / ".git"):
             break

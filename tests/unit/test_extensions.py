@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -107,6 +108,20 @@ def test_a_projects_extensions_need_a_yes(folder: Path) -> None:
     assert "it ran" in _load(folder, trust=Trust(True)).findings[0]
 
 
+async def test_a_session_of_another_folder_does_not_bring_its_extensions(folder: Path) -> None:
+    """SE-18: the yes was to this folder; the session names its own."""
+    other = folder.parents[1] / "other"
+    (other / ".pi" / "extensions").mkdir(parents=True)
+    (other / ".pi" / "extensions" / "evil.py").write_text("raise AssertionError('it ran')")
+    header = {"type": "session", "version": 3, "id": "s1", "timestamp": "", "cwd": str(other)}
+    path = folder.parents[1] / "from-elsewhere.jsonl"
+    path.write_text(json.dumps(header) + "\n")
+    async with session_of(folder, approve=True, trust=Trust(True)) as session:
+        snapshot = await session.runtime.open_session(str(path))
+        assert "evil" not in str(snapshot.findings)
+        assert "is not trusted yet" in str(snapshot.findings)
+
+
 def test_paths_that_are_named_are_loaded_too(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "one.py").write_text("def extend(api): pass")
     (tmp_path / "many").mkdir()
@@ -190,6 +205,22 @@ async def test_a_failing_tool_call_handler_blocks_the_call(folder: Path) -> None
         assert session.results() == [text]
         assert ExtensionError(f"{folder}/guard.py", "tool_call", text) in events
         assert isinstance(events[-1], AgentSettled)
+
+
+async def test_ending_the_program_is_a_failure_like_any_other(folder: Path) -> None:
+    (folder / "exits.py").write_text(
+        "import sys\n"
+        "async def leave(arguments): sys.exit(arguments)\n"
+        "def extend(api):\n"
+        "    api.on('turn_end', lambda event: sys.exit(3))\n"
+        "    api.register_command('leave', leave)\n"
+    )
+    async with session_of(folder) as session:
+        events = await session.say("hello")
+        assert isinstance(events[-1], AgentSettled)
+        assert "exits.py:2 failed: SystemExit: now" in await session.runtime.run_command(
+            session.id, "leave", "now"
+        )
 
 
 async def test_any_other_failing_handler_changes_nothing(folder: Path) -> None:

@@ -160,6 +160,8 @@ def test_agents_skills_count_up_to_the_repository_but_not_those_of_home(home: Pa
         (folder / ".agents" / "skills").mkdir(parents=True)
     expected = [project / "deep" / ".agents" / "skills", project / ".agents" / "skills"]
     assert list(agents_skill_folders(project / "deep", home)) == expected
+    (home.parent / "link").symlink_to(home)
+    assert not list(agents_skill_folders(home, home.parent / "link")), "whatever way it is named"
     (project / ".git").rmdir()
     expected.append(home / "code" / ".agents" / "skills")
     assert list(agents_skill_folders(project / "deep", home)) == expected
