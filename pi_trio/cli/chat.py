@@ -36,7 +36,7 @@ from pi_trio.hub import Outbox
 from pi_trio.nursery import plain_nursery
 from pi_trio.remote.interface import Runtime, Snapshot
 
-__all__ = ["Chat", "main"]
+__all__ = ["Chat", "run"]
 
 _DESCRIPTION = """\
 Talk to a coding agent in plain lines: no full screen, nothing is redrawn. A line is a prompt or a
@@ -47,7 +47,7 @@ _GOODBYE_SECONDS = 2.0
 _SIGN = "> "
 
 
-def main(argv: Sequence[str]) -> int:
+def run(argv: Sequence[str]) -> int:
     """Run the subcommand. Returns the exit status."""
     parser = make_parser("pi-trio chat", _DESCRIPTION)
     add_session_arguments(parser)

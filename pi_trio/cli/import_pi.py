@@ -8,14 +8,14 @@ from collections.abc import Sequence
 from pi_trio.cli.options import make_parser
 from pi_trio.text import sanitise
 
-__all__ = ["main"]
+__all__ = ["run"]
 
 _DESCRIPTION = """\
 Copy sessions, skills, prompt templates, themes and API keys from pi's directory (~/.pi/agent).
 Nothing that is here already is replaced, and nothing there is changed."""
 
 
-def main(argv: Sequence[str]) -> int:
+def run(argv: Sequence[str]) -> int:
     """Run the subcommand. Returns the exit status; raises `ConfigError` and `StorageError`."""
     parser = make_parser("pi-trio import-pi", _DESCRIPTION)
     parser.add_argument("--dry-run", action="store_true", help="only list what would be copied")

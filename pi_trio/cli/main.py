@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
 __all__ = ["main"]
 
-_SUBCOMMANDS = {
+_COMMANDS: Mapping[str, str] = {
     "chat": "pi_trio.cli.chat",
     "import-pi": "pi_trio.cli.import_pi",
 }
-"""A first argument to the module whose `main(argv)` it is; imported only when it is asked for."""
+"""What may stand in the place of the first argument, and the module whose `run` does it."""
 
 _DESCRIPTION = """\
 Talk to a coding agent. On a terminal this opens the full screen; with --print, or when input or
@@ -37,8 +37,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.exit("pi-trio needs Linux or macOS; on Windows please run it inside WSL.")
     arguments = sys.argv[1:] if argv is None else list(argv)
     try:
-        if arguments and arguments[0] in _SUBCOMMANDS:
-            return int(import_module(_SUBCOMMANDS[arguments[0]]).main(arguments[1:]))
+        if arguments and arguments[0] in _COMMANDS:
+            return int(import_module(_COMMANDS[arguments[0]]).run(arguments[1:]))
         namespace = parse(_parser(), arguments)
         if _wants_screen(namespace):
             return _open_screen(arguments)

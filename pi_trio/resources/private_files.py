@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import secrets
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from pi_trio.errors import StorageError
 
 __all__ = ["locked", "make_private_folder", "write_new", "write_private"]
+
+_STALE = 30.0  # seconds after which the holder of a lock is taken for dead, as pi does
+_PATIENCE = 10.0
+_POLL = 0.02
 
 
 def make_private_folder(path: Path) -> None:
@@ -62,18 +66,35 @@ def write_new(path: Path, data: bytes) -> bool:
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Keep other processes that change `path` waiting for the block. Raises `StorageError`."""
+    """Keep others that change `path`, pi among them, waiting for the block: a folder beside the file.
+
+    Blocks while another holds it. Raises `StorageError` if that takes too long.
+    """
     make_private_folder(path.parent)
-    lock = path.with_name(f".{path.name}.flock")
+    target = Path(os.path.realpath(path))
+    lock = target.with_name(f"{target.name}.lock")
+    deadline = time.monotonic() + _PATIENCE
+    while not _acquired(lock):
+        if time.monotonic() > deadline:
+            raise StorageError(f"{path} is being changed by another program", path)
+        time.sleep(_POLL)
     try:
-        descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-    except OSError as error:
-        raise StorageError(f"{lock} cannot be written: {error.strerror}", lock) from error
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield
     finally:
-        os.close(descriptor)
+        lock.rmdir()
+
+
+def _acquired(lock: Path) -> bool:
+    try:
+        lock.mkdir(0o700)
+    except FileExistsError:
+        with suppress(FileNotFoundError):  # it was let go meanwhile
+            if time.time() - lock.stat().st_mtime > _STALE:
+                lock.rmdir()
+        return False
+    except OSError as error:
+        raise StorageError(f"{lock} cannot be made: {error.strerror}", lock) from error
+    return True
 
 
 def _write(path: Path, data: bytes) -> None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import threading
 from pathlib import Path
 
 import pytest
 import trio
-import trio.testing
 
 from pi_trio.errors import StorageError
+from pi_trio.resources import private_files
 from pi_trio.resources.private_files import locked, write_new, write_private
 
 
@@ -48,9 +50,11 @@ def test_what_cannot_be_written_is_an_error_and_changes_nothing(tmp_path: Path) 
     assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "folder"]
 
 
-async def test_one_writer_waits_for_the_other(tmp_path: Path) -> None:
+async def test_one_writer_waits_for_the_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "trust.json"
     order: list[str] = []
+    waited = threading.Event()
+    monkeypatch.setattr(private_files.time, "sleep", lambda _seconds: waited.set())
 
     def second() -> None:
         with locked(path):
@@ -59,6 +63,25 @@ async def test_one_writer_waits_for_the_other(tmp_path: Path) -> None:
     async with trio.open_nursery() as nursery:
         with locked(path):
             nursery.start_soon(trio.to_thread.run_sync, second)
-            await trio.testing.wait_all_tasks_blocked()
+            await trio.to_thread.run_sync(waited.wait)
             order.append("first")
     assert order == ["first", "second"]
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_lock_of_the_dead_is_broken_and_one_of_the_living_is_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lock = tmp_path / "trust.json.lock"
+    lock.mkdir()
+    monkeypatch.setattr(private_files, "_PATIENCE", 0.0)
+    with (
+        pytest.raises(StorageError, match="being changed by another program"),
+        locked(tmp_path / "trust.json"),
+    ):
+        raise AssertionError("it was locked")
+    os.utime(lock, (0, 0))
+    monkeypatch.undo()
+    with locked(tmp_path / "trust.json"):
+        assert lock.is_dir()
+    assert not lock.exists()
