@@ -87,8 +87,13 @@ def _files(config: RuntimeConfig, findings: list[str]) -> Iterator[Path]:
             yield file
         elif is_folder(path):
             yield from _in_folder(path)
-        else:
+        elif not _is_pis(path):
             findings.append(f"{path} is not an extension: it is no Python file and no folder")
+
+
+def _is_pis(path: Path) -> bool:
+    """Whether it is for pi: a script of another language, or a filter. A shared file is no mistake."""
+    return path.suffix in (".ts", ".js", ".mjs", ".cjs") or path.name.startswith(("!", "+", "-"))
 
 
 def _in_folder(folder: Path) -> Iterator[Path]:

@@ -126,7 +126,8 @@ def test_paths_that_are_named_are_loaded_too(folder: Path, tmp_path: Path) -> No
     (tmp_path / "one.py").write_text("def extend(api): pass")
     (tmp_path / "many").mkdir()
     (tmp_path / "many" / "two.py").write_text("def extend(api): pass")
-    named = tuple(str(tmp_path / name) for name in ("one.py", "many", "many/two.py", "none.py"))
+    names = ("one.py", "many", "many/two.py", "none.py", "pi.ts", "-builtin:mcp")
+    named = tuple(str(tmp_path / name) for name in names)
     loaded = _load(folder, extensions=named)
     assert [Path(each.path).name for each in loaded.extensions] == ["one.py", "two.py"]
     assert loaded.findings == (f"{tmp_path}/none.py is not an extension: it is no Python file and no folder",)
