@@ -18,8 +18,11 @@ from pi_trio.events import (
     AgentEvent,
     AgentSettled,
     AgentStart,
+    ApprovalRequested,
+    ApprovalResolved,
     AutoRetryEnd,
     AutoRetryStart,
+    BashExecutionUpdate,
     CompactionEnd,
     CompactionStart,
     EntryAppended,
@@ -254,6 +257,8 @@ class SessionStore:
                 self.retry = Retry(attempt, most, self.clock() + delay / 1000, reason)
             case AutoRetryEnd():
                 self.retry = None
+            case ApprovalRequested() | ApprovalResolved() | BashExecutionUpdate():
+                pass
             case Gap():
                 self.stale = True
             case _:

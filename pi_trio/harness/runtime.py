@@ -4,25 +4,29 @@ from __future__ import annotations
 
 import datetime
 import uuid
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import trio
-from attrs import frozen
+from attrs import evolve, frozen
 
+from pi_trio.approval import Answer, GateMode
 from pi_trio.compaction.plan import CompactionSettings
 from pi_trio.errors import ConfigError, UsageError
 from pi_trio.events import CompactionResult, QueueUpdate
 from pi_trio.harness.harness import AgentHarness, HarnessOptions
+from pi_trio.harness.questions import Questions
 from pi_trio.harness.retry import RetryPolicy
+from pi_trio.harness.shell import UserShell
 from pi_trio.hub import Outbox
 from pi_trio.llm.auth import Credential
 from pi_trio.llm.protocol import Model, ThinkingLevel
 from pi_trio.llm.registry import ModelChoice, Models
 from pi_trio.llm.thinking import LEVELS, clamp_level
-from pi_trio.messages import AgentMessage, ImageContent, UserMessage, text_of
+from pi_trio.loop.hooks import Hooks
+from pi_trio.messages import AgentMessage, BashExecutionMessage, ImageContent, UserMessage, text_of
 from pi_trio.nursery import plain_nursery
 from pi_trio.remote.interface import Disposition, ForkPosition, Moved, SessionInfo, Snapshot
 from pi_trio.resources.config import RuntimeConfig
@@ -32,8 +36,9 @@ from pi_trio.session.branching import before, prompt_text
 from pi_trio.session.repository import SessionRepository
 from pi_trio.session.session import Session
 from pi_trio.tool import Tool
-from pi_trio.tools import coding_tools
+from pi_trio.tools import READING_TOOLS, TOOL_NAMES, chosen_tools, coding_tools
 from pi_trio.tools.environment import LocalEnvironment
+from pi_trio.tools.gate import Gate, Policy, edit_preview
 
 __all__ = ["LocalRuntime", "open_runtime"]
 
@@ -62,6 +67,9 @@ class _Hosted:
 
     harness: AgentHarness
     environment: LocalEnvironment
+    shell: UserShell
+    policy: Policy
+    questions: Questions
 
 
 class LocalRuntime:
@@ -100,6 +108,7 @@ class LocalRuntime:
     async def close_session(self, session_id: str) -> None:
         """See `Runtime`."""
         hosted = self._open(session_id)
+        await hosted.shell.abort()
         await hosted.harness.abort()
         await hosted.environment.aclose()
         await hosted.harness.aclose()
@@ -180,6 +189,28 @@ class LocalRuntime:
     async def wait_for_idle(self, session_id: str) -> None:
         """See `Runtime`."""
         await self._open(session_id).harness.wait_for_idle()
+
+    async def run_shell(
+        self, session_id: str, command: str, exclude_from_context: bool = False
+    ) -> BashExecutionMessage:
+        """See `Runtime`."""
+        shell = self._open(session_id).shell
+        return await shell.run(command, exclude_from_context=exclude_from_context)
+
+    async def abort_shell(self, session_id: str) -> None:
+        """See `Runtime`."""
+        await self._open(session_id).shell.abort()
+
+    async def answer(self, session_id: str, question_id: str, answer: Answer) -> None:
+        """See `Runtime`."""
+        self._open(session_id).questions.answer(question_id, answer)
+
+    async def set_mode(self, session_id: str, mode: GateMode) -> None:
+        """See `Runtime`."""
+        hosted = self._open(session_id)
+        hosted.policy.mode = mode
+        tools = self._tools(hosted.environment, mode)
+        hosted.harness.options = evolve(hosted.harness.options, tools=tools)
 
     # ------------------------------------------------------------------ the tree
 
@@ -280,17 +311,43 @@ class LocalRuntime:
         environment = LocalEnvironment(
             cwd, shell=settings.shell_path, command_prefix=settings.shell_command_prefix or ""
         )
+        policy = self._policy(environment)
         harness = AgentHarness(
             session,
-            self._options(environment),
+            self._options(environment, policy.mode),
             self._nursery,
             model=choice.model,
             thinking_level=self._choose_level(session, choice),
         )
-        self._hosted[session.id] = _Hosted(harness, environment)
+        questions = Questions(harness.hub)
+        gate = Gate(
+            policy,
+            questions.ask if self.config.can_ask else None,
+            lambda tool, args: edit_preview(environment, tool, args),
+        )
+        harness.options = evolve(harness.options, hooks=Hooks(before_tool_call=gate.before_tool_call))
+        shell = UserShell(environment, harness.hub, harness.add)
+        self._hosted[session.id] = _Hosted(harness, environment, shell, policy, questions)
         return self._snapshot(session.id)
 
-    def _options(self, environment: LocalEnvironment) -> HarnessOptions:
+    def _policy(self, environment: LocalEnvironment) -> Policy:
+        rules = self.config.settings.gate
+        try:
+            return Policy(environment, self.config.mode or rules.mode, allow=rules.allow, deny=rules.deny)
+        except ValueError as error:  # to go on without a rule that forbids something would be worse
+            raise ConfigError(f"settings.json: gate: {error}") from None
+
+    def _tools(self, environment: LocalEnvironment, mode: GateMode) -> tuple[Tool, ...]:
+        chosen = chosen_tools(self.config.settings.default_tools)
+        return tuple(coding_tools(environment, READING_TOOLS if mode == "read-only" else chosen))
+
+    def _unknown_tools(self) -> Iterator[str]:
+        for name in chosen_tools(self.config.settings.default_tools):
+            if name not in TOOL_NAMES:
+                there_are = ", ".join(TOOL_NAMES)
+                yield f"settings.json: defaultTools: there is no tool {name!r}; there are {there_are}"
+
+    def _options(self, environment: LocalEnvironment, mode: GateMode) -> HarnessOptions:
         settings = self.config.settings
         context = load_context_files(self.config.agent_dir, environment.cwd)
 
@@ -301,7 +358,7 @@ class LocalRuntime:
         return HarnessOptions(
             stream_function=self.registry.stream_function,
             credential=self._credential,
-            tools=tuple(coding_tools(environment)),
+            tools=self._tools(environment, mode),
             sections=sections,
             steering_mode=settings.steering_mode,
             follow_up_mode=settings.follow_up_mode,
@@ -318,12 +375,12 @@ class LocalRuntime:
                 base_delay=retry.base_delay_ms / 1000,
                 max_delay=retry.max_agent_delay_ms / 1000,
             ),
-            findings=context.findings,
+            findings=(*context.findings, *self._unknown_tools()),
         )
 
     def _snapshot(self, session_id: str) -> Snapshot:
-        harness = self._open(session_id).harness
-        session = harness.session
+        hosted = self._open(session_id)
+        harness, session = hosted.harness, hosted.harness.session
         return Snapshot(
             session=SessionInfo(
                 id=session.id,
@@ -345,6 +402,9 @@ class LocalRuntime:
             thinking_level=harness.thinking_level,
             interrupted=harness.interruption is not None,
             returned=_texts(harness.returned),
+            mode=hosted.policy.mode,
+            questions=hosted.questions.open,
+            shell_running=hosted.shell.running,
             notice=self._notice(harness.model),
             findings=(
                 *self.config.findings,

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from attrs import field, frozen
 
+from pi_trio.approval import GateMode
 from pi_trio.errors import ConfigError
 from pi_trio.llm.protocol import ThinkingLevel
 from pi_trio.llm.thinking import LEVELS
@@ -21,8 +22,9 @@ class RuntimeConfig:
 
     `model` and `thinking_level` are what was asked for now, and win over what a session
     remembers, which wins over the settings. `session_dir` is one folder for the sessions of
-    all projects; None keeps them in the agent directory, by project. `findings` are sentences
-    about odd things in the settings file.
+    all projects; None keeps them in the agent directory, by project. `mode` wins over that of
+    the settings. `can_ask`: somebody is there who answers questions (`Runtime.answer`).
+    `findings` are sentences about odd things in the settings file.
     """
 
     cwd: Path
@@ -34,6 +36,8 @@ class RuntimeConfig:
     api_key: str | None = field(default=None, repr=False)
     demo: bool = False
     no_session: bool = False
+    mode: GateMode | None = None
+    can_ask: bool = False
     findings: tuple[str, ...] = ()
 
     @classmethod
@@ -46,6 +50,7 @@ class RuntimeConfig:
         api_key: str | None = None,
         demo: bool = False,
         no_session: bool = False,
+        mode: GateMode | None = None,
     ) -> RuntimeConfig:
         """The configuration for this environment and working directory.
 
@@ -68,5 +73,6 @@ class RuntimeConfig:
             api_key=api_key,
             demo=demo,
             no_session=no_session,
+            mode=mode,
             findings=findings,
         )
