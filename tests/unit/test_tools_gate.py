@@ -204,7 +204,8 @@ async def test_without_a_person_a_question_is_a_no_that_says_why(environment, pr
     assert decision.block
     assert decision.reason == (
         "Not run, because a person must be asked and none is here: "
-        f"{project}/.env is where secrets are kept. The user can allow it in the settings, in gate.allow, by read({project}/.env)."
+        f"{project}/.env is where secrets are kept. "
+        f"The user can allow it in the settings, in gate.allow, by read({project}/.env)."
     )
 
 
