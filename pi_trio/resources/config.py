@@ -7,6 +7,7 @@ from pathlib import Path
 
 from attrs import evolve, field, frozen
 
+from pi_trio.approval import GateMode
 from pi_trio.errors import ConfigError
 from pi_trio.llm.protocol import ThinkingLevel
 from pi_trio.llm.thinking import LEVELS
@@ -25,8 +26,9 @@ class RuntimeConfig:
     remembers, which wins over the settings. `session_dir` is one folder for the sessions of
     all projects; None keeps them in the agent directory, by project. `approve` is the word of
     a person on the own resources of `cwd`, for this time; `trust` is what came of it.
-    `extensions` were named on the command line. `findings` are sentences about odd things in
-    the settings files.
+    `extensions` were named on the command line. `mode` wins over that of the settings.
+    `can_ask`: somebody is there who answers questions (`Runtime.answer`). `findings` are
+    sentences about odd things in the settings files.
     """
 
     cwd: Path
@@ -41,6 +43,8 @@ class RuntimeConfig:
     approve: bool | None = None
     trust: Trust = field(factory=lambda: Trust(False))
     extensions: tuple[str, ...] = ()
+    mode: GateMode | None = None
+    can_ask: bool = False
     findings: tuple[str, ...] = ()
 
     @classmethod
@@ -55,6 +59,7 @@ class RuntimeConfig:
         no_session: bool = False,
         approve: bool | None = None,
         extensions: Sequence[str] = (),
+        mode: GateMode | None = None,
     ) -> RuntimeConfig:
         """The configuration for this environment and working directory.
 
@@ -81,6 +86,7 @@ class RuntimeConfig:
             approve=approve,
             trust=trust,
             extensions=tuple(str(absolute(path)) for path in extensions),
+            mode=mode,
             findings=findings,
         )
 
