@@ -22,6 +22,7 @@ from pi_trio.llm import demo
 from pi_trio.remote.interface import CommandInfo
 from pi_trio.resources.config import RuntimeConfig
 from pi_trio.resources.trust import Trust
+from pi_trio.tools.gate import Gate
 
 
 @pytest.fixture(autouse=True)
