@@ -206,9 +206,9 @@ def test_message_is_encoded_once(monkeypatch: pytest.MonkeyPatch) -> None:
     encoded = []
     original = openai_request._piece
 
-    def counting(message, profile):
+    def counting(profile, message):
         encoded.append(message)
-        return original(message, profile)
+        return original(profile, message)
 
     monkeypatch.setattr(openai_request, "_piece", counting)
     first, second, third = UserMessage.of("a"), said(TextContent("b")), UserMessage.of("c")
@@ -223,11 +223,11 @@ def test_encoded_form_goes_with_its_message() -> None:
     profile = openai_request._Profile.of(Model("forgetful"))
     message = UserMessage.of("x")
     sent(message, model=Model("forgetful"))
-    kept = openai_request._encoded_messages[profile]._made
+    kept = openai_request._encoded_messages[profile]
     assert len(kept) == 1
     del message
     gc.collect()
-    assert kept == {}
+    assert len(kept) == 0
 
 
 def test_half_letters_of_an_old_session_are_replaced() -> None:
