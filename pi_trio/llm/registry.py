@@ -12,7 +12,7 @@ from attrs import evolve, field, frozen
 
 from pi_trio.codec import from_json, loads
 from pi_trio.errors import ConfigError
-from pi_trio.llm import demo, openai_completions
+from pi_trio.llm import demo, openai_completions, openai_responses
 from pi_trio.llm.auth import Auth, Credential, ProviderKeys
 from pi_trio.llm.models_file import read_models_file
 from pi_trio.llm.protocol import Model, StreamFunction, ThinkingLevel
@@ -22,6 +22,7 @@ __all__ = ["ModelChoice", "Models", "Provider", "register_api"]
 
 _APIS: dict[str, StreamFunction] = {
     openai_completions.API: openai_completions.stream,
+    openai_responses.API: openai_responses.stream,
     demo.API: demo.stream,
 }
 

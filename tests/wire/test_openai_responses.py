@@ -1,0 +1,348 @@
+"""The Responses dialect on recorded streams, and on a server that misbehaves."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pytest
+import trio
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pi_trio.llm.openai_responses import EventDecoder, stream
+from pi_trio.llm.openai_responses_request import encode_request
+from pi_trio.llm.protocol import (
+    Context,
+    Done,
+    Failed,
+    Model,
+    ModelCost,
+    StreamOptions,
+    TextDelta,
+    TextEnd,
+    ThinkingDelta,
+    ThinkingEnd,
+    ToolCallDelta,
+    ToolCallEnd,
+)
+from pi_trio.messages import TextContent, ThinkingContent, ToolCall, ToolResultMessage, UserMessage
+
+HELLO = Context("Be brief.", (UserMessage.of("hello"),))
+MODEL = Model("gpt-x", api="openai-responses", provider="openai", reasoning=True, cost=ModelCost(1, 5, 0.1))
+
+
+async def events_of(server, context: Context = HELLO, **options: Any) -> list[Any]:
+    model = attrs.evolve(MODEL, base_url=server.base_url)
+    async with stream(model, context, StreamOptions(**options)) as events:
+        return [event async for event in events]
+
+
+async def last_of(serve, *events: dict[str, Any]) -> Done | Failed:
+    async def answer(request, reply):
+        await reply.whole(sse(*events))
+
+    return (await events_of(await serve(answer), idle_timeout=5))[-1]
+
+
+def sse(*events: dict[str, Any]) -> str:
+    return "".join(f"event: {each['type']}\ndata: {json.dumps(each)}\n\n" for each in events)
+
+
+def response(kind: str = "completed", **fields: Any) -> dict[str, Any]:
+    return {"type": f"response.{kind}", "response": {"id": "r1", "model": "m", "status": kind, **fields}}
+
+
+def item(kind: str, place: int | None = 0, /, **fields: Any) -> dict[str, Any]:
+    """`added` or `done`."""
+    event = {"type": f"response.output_item.{kind}", "item": fields}
+    return event if place is None else {**event, "output_index": place}
+
+
+def delta(kind: str, words: str, place: int | None = 0, **fields: Any) -> dict[str, Any]:
+    event = {"type": f"response.{kind}.delta", "delta": words, **fields}
+    return event if place is None else {**event, "output_index": place}
+
+
+# ------------------------------------------------------------------ recorded streams
+
+
+def recordings(shared: Path) -> list[Path]:
+    wire = shared / "wire"
+    return [
+        *sorted((wire / "openai-responses").glob("*.sse")),
+        *sorted((wire / "constructed").glob("openai-responses.*.sse")),
+    ]
+
+
+@pytest.mark.parametrize("size", [1, None])
+async def test_recorded_streams_are_read_right(serve, shared: Path, size: int | None) -> None:
+    """Every recording, in one piece and byte by byte."""
+
+    async def answer(request, reply):
+        body = await trio.Path(request.headers["x-recording"]).read_bytes()
+        await reply.begin()
+        step = size or len(body)
+        pieces = [body[start : start + step] for start in range(0, len(body), step)]
+        await reply.stream.send_all(b"".join(b"%x\r\n%b\r\n" % (len(piece), piece) for piece in pieces))
+        await reply.end()
+
+    server = await serve(answer)
+    files = recordings(shared)
+    assert len(files) > 20
+    for path in files:
+        events = await events_of(server, headers={"x-recording": str(path)})
+        expected = json.loads(path.with_suffix(".expected.json").read_bytes())
+        assert read_as(events) == wanted(expected), path.name
+
+
+def read_as(events: list[Any]) -> dict[str, Any]:
+    last = events[-1]
+    message, usage = last.message, last.message.usage
+    thinking = [block for block in message.content if isinstance(block, ThinkingContent)]
+    return {
+        "text": "".join(block.text for block in message.content if isinstance(block, TextContent)),
+        "thinking": "".join(block.thinking for block in thinking),
+        "encrypted": [
+            json.loads(block.thinking_signature or "{}").get("encrypted_content") for block in thinking
+        ],
+        "tool_calls": [(call.id, call.name, call.arguments) for call in message.tool_calls],
+        "stop": (message.stop_reason, message.raw_stop_reason),
+        "id": message.response_id,
+        "model": message.response_model,
+        "input": usage.input + usage.cache_read + usage.cache_write,
+        "cached": usage.cache_read,
+        "output": usage.output,
+        "total": usage.total_tokens,
+        "billed": usage.cost.total if usage.cost.total_from_provider else None,
+        "error": last.failure.message if isinstance(last, Failed) else None,
+        "streamed": streamed(events),
+    }
+
+
+def streamed(events: list[Any]) -> bool:
+    """Whether the deltas of every closed block join to what its end says."""
+    joined: defaultdict[int, str] = defaultdict(str)
+    right = []
+    for event in events:
+        if isinstance(event, (TextDelta, ThinkingDelta, ToolCallDelta)):
+            joined[event.content_index] += event.delta
+        elif isinstance(event, (TextEnd, ThinkingEnd)):
+            right.append(joined[event.content_index] == event.content)
+        elif isinstance(event, ToolCallEnd):
+            right.append(json.loads(joined[event.content_index] or "{}") == event.tool_call.arguments)
+    return all(right)
+
+
+def wanted(expected: dict[str, Any]) -> dict[str, Any]:
+    usage, failed = expected["usage"] or {}, expected["error"]
+    calls = [] if failed else expected["tool_calls"]
+    kept = [
+        reasoning["encrypted_content"]
+        for reasoning in expected["reasoning_items"]
+        if reasoning["encrypted_content"] or reasoning["text"] or reasoning["summary"]
+    ]
+    stop = {"failed": "error", "incomplete": "length"}.get(expected["stop_reason"])
+    return {
+        "text": expected["text"],
+        "thinking": expected["thinking"],
+        "encrypted": kept,
+        "tool_calls": [
+            (call["id"], call["name"], call.get("arguments", {"input": call.get("input")})) for call in calls
+        ],
+        "stop": (stop or ("toolUse" if calls else "stop"), expected["stop_reason"]),
+        "id": expected["id"],
+        "model": expected["model"],
+        "input": usage.get("input_tokens", 0),
+        "cached": (usage.get("input_tokens_details") or {}).get("cached_tokens", 0),
+        "output": usage.get("output_tokens", 0),
+        "total": usage.get("total_tokens", 0),
+        "billed": usage.get("cost"),
+        "error": failed["message"] if failed else None,
+        "streamed": True,
+    }
+
+
+# ------------------------------------------------------------------ own streams
+
+
+REASONING = {"type": "reasoning", "id": "rs1", "summary": [], "encrypted_content": "gAAA"}
+CALL = {"type": "function_call", "id": "fc1", "call_id": "c1", "name": "read"}
+CONVERSATION = (
+    response("created"),
+    item("added", 0, **REASONING),
+    delta("reasoning_summary_text", "First", 0, summary_index=0),
+    delta("reasoning_summary_text", "Sec", 0, summary_index=1),
+    delta("reasoning_summary_text", "ond", 0, summary_index=1),
+    item("done", 0, **REASONING),
+    item("added", 1, type="message", id="m1", phase="commentary"),
+    delta("output_text", "I’ll 한😀\u2028look.", 1),
+    item("done", 1, type="message", id="m1", phase="commentary", content=[]),
+    item("added", 2, **CALL),
+    delta("function_call_arguments", '{"path":', 2),
+    delta("function_call_arguments", '"é"}', 2),
+    item("done", 2, **CALL, arguments='{"path":"é"}'),
+    response(usage={"input_tokens": 10, "output_tokens": 5, "input_tokens_details": {"cached_tokens": 4}}),
+)
+
+
+async def test_answer_with_everything(serve) -> None:
+    done = await last_of(serve, *CONVERSATION)
+    thinking, said, call = done.message.content
+    assert thinking.thinking == "First\n\nSecond"
+    assert json.loads(thinking.thinking_signature) == REASONING
+    assert said.text == "I’ll 한😀\u2028look."
+    assert json.loads(said.text_signature) == {"v": 1, "id": "m1", "phase": "commentary"}
+    assert call == ToolCall("c1", "read", {"path": "é"})
+    usage = done.message.usage
+    assert (done.reason, usage.input, usage.cache_read, usage.output) == ("toolUse", 6, 4, 5)
+    assert usage.cost.total == pytest.approx((6 * 1 + 4 * 0.1 + 5 * 5) / 1e6)
+
+
+@settings(deadline=None)
+@given(st.data())
+def test_any_cut_reads_the_same_or_is_a_failure(data: st.DataObject) -> None:
+    """ST-03: an answer is whole or it failed; what had come is kept, and no call of it can run."""
+    cut = data.draw(st.integers(0, len(CONVERSATION)))
+    decoder = EventDecoder(MODEL, StreamOptions())
+    for event in CONVERSATION[:cut]:
+        decoder.feed(event["type"], json.dumps(event))
+    if not decoder.ended:
+        decoder.finish()
+    events = decoder.take()
+    last = events[-1]
+    assert isinstance(last, Done) is (cut == len(CONVERSATION))
+    if isinstance(last, Failed):
+        assert last.failure.code == "transport"
+        assert last.message.tool_calls == ()
+        assert last.message.text == ("I’ll 한😀\u2028look." if cut > 7 else "")
+
+
+async def test_what_is_only_told_at_the_end_of_an_item_counts(serve) -> None:
+    done = await last_of(
+        serve,
+        item("done", 0, type="reasoning", summary=[{"text": "a"}, {"text": "b"}]),
+        item("done", 1, type="message", content=[{"type": "output_text", "text": "hi"}, {"refusal": "no"}]),
+        item("done", 2, **CALL, arguments="{}"),
+        response(),
+    )
+    assert done.message.content[0].thinking == "a\n\nb"
+    assert done.message.text == "hino"
+    assert done.message.tool_calls == (ToolCall("c1", "read"),)
+
+
+async def test_items_are_told_apart_by_id_where_there_are_no_places(serve) -> None:
+    first, second = {**CALL}, {**CALL, "id": "fc2", "call_id": "c2"}
+    done = await last_of(
+        serve,
+        item("added", None, **first),
+        item("added", None, **second),
+        delta("function_call_arguments", '{"n":2}', None, item_id="fc2"),
+        delta("function_call_arguments", '{"n":1}', None, item_id="fc1"),
+        item("done", None, **second, arguments='{"n":2}'),
+        item("done", None, **first, arguments='{"n":1}'),
+        response(),
+    )
+    assert [(call.id, call.arguments) for call in done.message.tool_calls] == [
+        ("c1", {"n": 1}),
+        ("c2", {"n": 2}),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("event", "code", "message"),
+    [
+        ({"type": "error", "code": "server_error", "message": "Oh"}, "server", "Oh"),
+        (
+            {"type": "error", "error": {"code": "rate_limit_exceeded", "message": "Slow"}},
+            "rate_limit",
+            "Slow",
+        ),
+        (response("failed", error={"code": "insufficient_quota", "message": "Pay"}), "quota", "Pay"),
+        (
+            response("failed", error={"code": "context_length_exceeded", "message": "Long"}),
+            "context_overflow",
+            "Long",
+        ),
+        (
+            response("incomplete", incomplete_details={"reason": "content_filter"}),
+            "content_filter",
+            "The provider's content filter ended the answer.",
+        ),
+    ],
+)
+async def test_failures_inside_the_stream(serve, event: dict[str, Any], code: str, message: str) -> None:
+    """RT-08"""
+    failed = await last_of(serve, response("created"), delta("output_text", "half"), event)
+    assert isinstance(failed, Failed)
+    assert (failed.failure.code, failed.failure.message, failed.message.text) == (code, message, "half")
+    assert failed.message.raw_stop_reason == "failed"
+
+
+async def test_length_stop_runs_no_call(serve) -> None:
+    done = await last_of(
+        serve,
+        item("added", 0, **CALL),
+        delta("function_call_arguments", '{"path": "a', 0),
+        response("incomplete", incomplete_details={"reason": "max_output_tokens"}),
+    )
+    assert done.reason == "length"
+    assert done.message.tool_calls[0].arguments_error
+
+
+async def test_own_reasoning_goes_back_and_ids_do_not(serve) -> None:
+    """PQ-02: what the provider needs to go on with its own thinking, and nothing that it did not keep."""
+    message = (await last_of(serve, *CONVERSATION)).message
+    asked = UserMessage.of("read")
+    context = Context("", (asked, message, ToolResultMessage("c1", "read", "text")))
+    body = json.loads(encode_request(MODEL, context, StreamOptions()))
+    assert body["input"] == [
+        {"role": "user", "content": "read"},
+        REASONING,
+        {"role": "assistant", "content": "I’ll 한😀\u2028look.", "phase": "commentary"},
+        {"type": "function_call", "call_id": "c1", "name": "read", "arguments": '{"path":"é"}'},
+        {"type": "function_call_output", "call_id": "c1", "output": "text"},
+    ]
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=5,
+)
+KINDS = sorted(
+    {event["type"] for event in CONVERSATION} | {"error", "response.failed", "response.incomplete"}
+)
+FIELDS = {
+    "output_index": st.integers(0, 2) | JSON,
+    "item_id": st.sampled_from("ab") | JSON,
+    "delta": st.text() | JSON,
+    "item": JSON
+    | st.fixed_dictionaries(
+        {"type": st.sampled_from(["message", "reasoning", "function_call", "custom_tool_call"])},
+        optional=dict.fromkeys(("id", "content", "summary", "call_id", "name", "arguments", "input"), JSON),
+    ),
+    "response": JSON | st.fixed_dictionaries({}, optional={"status": JSON, "usage": JSON, "error": JSON}),
+}
+
+
+@given(
+    st.lists(
+        st.fixed_dictionaries({"type": st.sampled_from(KINDS)}, optional=FIELDS),
+        max_size=6,
+    )
+)
+def test_no_host_can_break_the_reader(chunks: list[dict[str, Any]]) -> None:
+    """ST-05: every stream ends with exactly one last event, whatever its events hold."""
+    decoder = EventDecoder(MODEL, StreamOptions())
+    for chunk in chunks:
+        if not decoder.ended:
+            decoder.feed("", json.dumps(chunk))
+    if not decoder.ended:
+        decoder.finish()
+    events = decoder.take()
+    assert [isinstance(event, (Done, Failed)) for event in events].count(True) == 1
+    assert isinstance(events[-1], (Done, Failed))
