@@ -10,6 +10,7 @@ import trio
 
 from pi_trio import codec
 from pi_trio.errors import ProviderError
+from pi_trio.llm.loose import CutShortError
 from pi_trio.llm.protocol import Failure, Model, StreamEvent, StreamEvents, StreamOptions
 from pi_trio.llm.sse import ResponseHook, SseRequest, SseStream, open_sse
 from pi_trio.llm.thinking import provider_level
@@ -26,10 +27,13 @@ class Decoder(Protocol):
         """Whether the last event has been made."""
 
     def feed(self, event: str, data: str) -> None:
-        """Take in a server-sent event. Raises `ValueError` for what is not the dialect."""
+        """Take in a server-sent event.
+
+        Raises `CutShortError` for half of one, and `ValueError` for what is not the dialect.
+        """
 
     def finish(self) -> None:
-        """The body has come to its end."""
+        """The body has come to its end, perhaps in the middle of an event."""
 
     def fail(self, failure: Failure) -> None:
         """The request or the connection failed."""
@@ -116,7 +120,7 @@ class _Decoded(trio.abc.ReceiveChannel[Sequence[StreamEvent]]):
                 if decoder.ended:
                     return
                 decoder.feed(event.event, event.data)
-        except trio.EndOfChannel:
+        except (trio.EndOfChannel, CutShortError):
             decoder.finish()
         except ProviderError as error:
             decoder.fail(error.failure)

@@ -215,7 +215,7 @@ def _blocks(message: AssistantMessage, reader: Reader) -> Iterator[AssistantCont
     own = whole and reader.wrote(message)
     for block in message.content:
         if isinstance(block, TextContent):
-            if block.text.strip():
+            if block.text.strip() or (own and block.text_signature):
                 yield block if own else _unsigned_text(block)
         elif isinstance(block, ToolCall):
             if whole:

@@ -8,17 +8,23 @@ import orjson
 
 from pi_trio import codec
 
-__all__ = ["count", "get", "load_chunk", "objects", "text"]
+__all__ = ["CutShortError", "count", "get", "load_chunk", "objects", "text"]
+
+
+class CutShortError(ValueError):
+    """JSON that is right as far as it goes, as where a connection broke."""
 
 
 def load_chunk(data: str) -> dict[str, Any]:
-    """The object of one event of a stream. Raises `ValueError` if it is none.
+    """The object of one event of a stream. Raises `CutShortError` for half of one, else `ValueError`.
 
     It holds no number worth the codec's care, and this is the hottest line of a stream.
     """
     try:
         chunk = orjson.loads(data)
-    except orjson.JSONDecodeError:
+    except orjson.JSONDecodeError as error:
+        if error.pos >= len(data):
+            raise CutShortError(str(error)) from None
         chunk = codec.loads(data)
     if not isinstance(chunk, dict):
         raise ValueError(f"a chunk is not an object: {data[:80]}")

@@ -12,7 +12,7 @@ from attrs import evolve, field, frozen
 
 from pi_trio.codec import from_json, loads
 from pi_trio.errors import ConfigError
-from pi_trio.llm import demo, openai_completions, openai_responses
+from pi_trio.llm import anthropic_messages, demo, google_generative_ai, openai_completions, openai_responses
 from pi_trio.llm.auth import Auth, Credential, ProviderKeys
 from pi_trio.llm.models_file import read_models_file
 from pi_trio.llm.protocol import Model, StreamFunction, ThinkingLevel
@@ -23,6 +23,8 @@ __all__ = ["ModelChoice", "Models", "Provider", "register_api"]
 _APIS: dict[str, StreamFunction] = {
     openai_completions.API: openai_completions.stream,
     openai_responses.API: openai_responses.stream,
+    anthropic_messages.API: anthropic_messages.stream,
+    google_generative_ai.API: google_generative_ai.stream,
     demo.API: demo.stream,
 }
 

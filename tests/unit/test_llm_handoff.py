@@ -16,6 +16,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pi_trio.llm import (
+    anthropic_messages,
+    anthropic_request,
+    google_generative_ai,
+    google_request,
     handoff,
     openai_completions,
     openai_request,
@@ -103,6 +107,28 @@ def response_call(place: int, call_id: str) -> dict[str, Any]:
     return response_item(place, type="function_call", **fields)
 
 
+def block(index: int, head: dict[str, Any], **deltas: str) -> list[dict[str, Any]]:
+    """A block of the Messages dialect; its deltas are named by their type."""
+    field = {"input_json_delta": "partial_json"}
+    pieces = [
+        {"type": kind, field.get(kind, kind.removesuffix("_delta")): words} for kind, words in deltas.items()
+    ]
+    return [
+        {"type": "content_block_start", "index": index, "content_block": head},
+        *({"type": "content_block_delta", "index": index, "delta": piece} for piece in pieces),
+        {"type": "content_block_stop", "index": index},
+    ]
+
+
+def gemini_part(finish: str | None = None, **part: Any) -> dict[str, Any]:
+    return {"candidates": [{"content": {"parts": [part]}, **({"finishReason": finish} if finish else {})}]}
+
+
+def parts_of(body: Any, name: str) -> list[dict[str, Any]]:
+    """The blocks or parts of all messages."""
+    return [part for message in body.get("messages", body.get("contents")) for part in message[name]]
+
+
 DIALECTS = {
     "openai-completions": Dialect(
         Model("chat", api="openai-completions", provider="deepseek", reasoning=True, input=("text", "image")),
@@ -139,6 +165,47 @@ DIALECTS = {
         lambda body: [each["call_id"] for each in body["input"] if each.get("type") == "function_call"],
         lambda body: [
             each["call_id"] for each in body["input"] if each.get("type") == "function_call_output"
+        ],
+    ),
+    "anthropic-messages": Dialect(
+        Model(
+            "claude", api="anthropic-messages", provider="anthropic", reasoning=True, input=("text", "image")
+        ),
+        anthropic_messages.EventDecoder,
+        (
+            *block(0, {"type": "thinking"}, thinking_delta="claude thinks", signature_delta="Eu4B+/="),
+            *block(1, {"type": "redacted_thinking", "data": "sealed"}),
+            *block(2, {"type": "text"}, text_delta="I look."),
+            *block(3, {"type": "tool_use", "id": "toolu_a", "name": "look"}, input_json_delta='{"at":"é"}'),
+            *block(4, {"type": "tool_use", "id": "toolu_b", "name": "look"}, input_json_delta='{"at":"é"}'),
+            {"type": "message_delta", "delta": {"stop_reason": "tool_use"}},
+            {"type": "message_stop"},
+        ),
+        anthropic_request.encode_request,
+        ("claude thinks", "Eu4B+/=", "sealed"),
+        lambda body: [each["id"] for each in parts_of(body, "content") if each["type"] == "tool_use"],
+        lambda body: [
+            each["tool_use_id"] for each in parts_of(body, "content") if each["type"] == "tool_result"
+        ],
+    ),
+    "google-generative-ai": Dialect(
+        Model(
+            "gemini-4", api="google-generative-ai", provider="google", reasoning=True, input=("text", "image")
+        ),
+        google_generative_ai.ResponseDecoder,
+        (
+            gemini_part(text="gemini thinks", thought=True),
+            gemini_part(text="I look.", thoughtSignature="CiQ+/w=="),
+            gemini_part(functionCall={"name": "look", "args": {"at": "é"}}, thoughtSignature="EqA+/w=="),
+            gemini_part("STOP", functionCall={"name": "look", "args": {"at": "é"}}),
+        ),
+        google_request.encode_request,
+        ("gemini thinks", "CiQ+/w==", "EqA+/w=="),
+        lambda body: [
+            each["functionCall"]["id"] for each in parts_of(body, "parts") if "functionCall" in each
+        ],
+        lambda body: [
+            each["functionResponse"]["id"] for each in parts_of(body, "parts") if "functionResponse" in each
         ],
     ),
 }
@@ -193,14 +260,13 @@ def test_back_at_its_author_an_answer_is_whole_again(author: str, other: str) ->
 
 @pytest.mark.parametrize("name", DIALECTS)
 def test_longer_history_begins_with_the_bytes_of_the_shorter(name: str) -> None:
-    """What a provider has cached stays good."""
+    """What a provider has cached stays good. Only the ends of open lists and objects may move."""
     dialect = DIALECTS[name]
     messages = conversation(dialect.answer())
-    bodies = [
-        dialect.encode(dialect.model, Context("", messages[:count]), StreamOptions()) for count in (5, 6, 9)
-    ]
+    unmarked = StreamOptions(cache_retention="none")
+    bodies = [dialect.encode(dialect.model, Context("", messages[:count]), unmarked) for count in (5, 6, 9)]
     shorter = common_start(bodies)
-    assert len(shorter) >= len(bodies[0]) - 2
+    assert set(bodies[0][len(shorter) :]) <= set(b"]}")
 
 
 def common_start(bodies: list[bytes]) -> bytes:

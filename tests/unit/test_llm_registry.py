@@ -202,5 +202,5 @@ def test_catalogue_is_sound(tmp_path: Path) -> None:
 def test_shared_example_of_models_json_loads(shared: Path, tmp_path: Path) -> None:
     models = models_with(tmp_path, (shared / "bench" / "models.example.json").read_text())
     assert models.findings == []
-    assert models.get_model("mock").model.reference == "mock-chat/mock"
+    assert models.get_model("mock-anthropic/mock").model.api == "anthropic-messages"
     assert models.default_model().input == ("text", "image")

@@ -1,0 +1,287 @@
+"""Conversations as Messages bodies, each message encoded once and reused."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import groupby
+from typing import Any
+
+from attrs import frozen
+
+from pi_trio.llm.encoded import Encodings, dumps
+from pi_trio.llm.handoff import CallIds, Reader, hand_over
+from pi_trio.llm.protocol import Context, Model, StreamOptions
+from pi_trio.llm.thinking import budget_tokens, clamp_level, provider_level
+from pi_trio.messages import (
+    AssistantContent,
+    AssistantMessage,
+    ImageContent,
+    LlmMessage,
+    SystemMessage,
+    TextContent,
+    ThinkingContent,
+    ToolCall,
+    ToolResultMessage,
+    ToolSchema,
+    UserContent,
+    UserMessage,
+    text_of,
+)
+
+__all__ = ["encode_request", "headers_for", "sent_level"]
+
+_VERSION = "2023-06-01"
+_THINKING_BETWEEN_CALLS = "interleaved-thinking-2025-05-14"  # models that choose by themselves need no leave
+_LEAST_BUDGET = 1024
+_LEAST_ANSWER = 1024
+_CALL_IDS = CallIds(re.compile(r"[A-Za-z0-9_-]{1,64}"))
+
+
+def encode_request(model: Model, context: Context, options: StreamOptions) -> bytes:
+    """The body of a streaming request.
+
+    What stays the same from one request to the next comes first: parameters, system, tools,
+    then the messages, of which a later request only has more (but for the cache marks).
+    """
+    compat = model.compat or {}
+    mark = _mark(options, compat)
+    instructions, turns = _conversation(context, model)
+    parts = [_dumps_open(_parameters(model, options, compat))]
+    if instructions:
+        parts.append(b',"system":' + _list(_marked(instructions, mark)))
+    if context.tools:
+        on_tools = mark if compat.get("supportsCacheControlOnTools") is not False else b""
+        parts.append(b',"tools":' + _list(_marked(_tools(context.tools, compat), on_tools)))
+    parts.append(b',"messages":' + _list(_messages(turns, mark)))
+    return b"".join([*parts, b"}"])
+
+
+def headers_for(model: Model, options: StreamOptions) -> dict[str, str]:
+    """The headers of a request: who asks, and which edition of the API is meant."""
+    headers = {"anthropic-version": _VERSION}
+    if options.api_key:
+        headers["x-api-key"] = options.api_key
+    if _Thinking.of(model, options).budget:
+        headers["anthropic-beta"] = _THINKING_BETWEEN_CALLS
+    return headers
+
+
+def sent_level(model: Model, options: StreamOptions) -> str | None:
+    """What the host is told of thinking: an effort, or tokens; None for nothing."""
+    thinking = _Thinking.of(model, options)
+    return thinking.effort or (str(thinking.budget) if thinking.budget else None)
+
+
+# ------------------------------------------------------------------ parameters
+
+
+@frozen
+class _Thinking:
+    """How a model is to think: by an effort, within a budget, or not at all."""
+
+    effort: str = ""
+    budget: int = 0
+    max_tokens: int = 0
+
+    @classmethod
+    def of(cls, model: Model, options: StreamOptions) -> _Thinking:
+        """Newer models take an effort. For older ones the budget is part of the output limit."""
+        limit = min(options.max_tokens or model.max_tokens, model.max_tokens)
+        level = clamp_level(model, options.thinking_level)
+        if level == "off":
+            return cls(max_tokens=limit)
+        if (model.compat or {}).get("forceAdaptiveThinking"):
+            effort = provider_level(model, level) or level
+            return cls(effort="low" if effort == "minimal" else effort, max_tokens=limit)
+        budget = budget_tokens(level, options.thinking_budgets)
+        limit = min(limit + budget, model.max_tokens)
+        budget = min(budget, limit - _LEAST_ANSWER)
+        return cls(budget=budget if budget >= _LEAST_BUDGET else 0, max_tokens=limit)
+
+    def parameters(self) -> dict[str, Any]:
+        if self.effort:
+            thinking = {"type": "adaptive", "display": "summarized"}
+            return {"thinking": thinking, "output_config": {"effort": self.effort}}
+        if self.budget:
+            return {"thinking": {"type": "enabled", "budget_tokens": self.budget, "display": "summarized"}}
+        return {"thinking": {"type": "disabled"}}
+
+
+def _parameters(model: Model, options: StreamOptions, compat: Mapping[str, Any]) -> dict[str, Any]:
+    thinking = _Thinking.of(model, options)
+    out: dict[str, Any] = {"model": model.id, "max_tokens": thinking.max_tokens, "stream": True}
+    thinks = bool(thinking.effort or thinking.budget)
+    if options.temperature is not None and not thinks and compat.get("supportsTemperature") is not False:
+        out["temperature"] = options.temperature
+    return {**out, **thinking.parameters()} if model.reasoning else out
+
+
+def _mark(options: StreamOptions, compat: Mapping[str, Any]) -> bytes:
+    """What asks for the cache: everything up to a block that holds this is kept for the next request."""
+    if options.cache_retention == "none":
+        return b""
+    mark = {"type": "ephemeral"}
+    if options.cache_retention == "long" and compat.get("supportsLongCacheRetention") is not False:
+        mark["ttl"] = "1h"
+    return b',"cache_control":' + dumps(mark) + b"}"
+
+
+def _marked(blocks: Sequence[bytes], mark: bytes) -> Sequence[bytes]:
+    """The encoded objects, the last one marked."""
+    return [*blocks[:-1], blocks[-1][:-1] + mark] if mark else blocks
+
+
+def _tools(tools: Iterable[ToolSchema], compat: Mapping[str, Any]) -> list[bytes]:
+    eager = compat.get("supportsEagerToolInputStreaming") is not False
+    return [_encoded_tools[eager].of(tool, partial(_tool, eager)) for tool in tools]
+
+
+def _tool(eager: bool, tool: ToolSchema) -> bytes:
+    """A tool. `eager` asks for arguments as they are written, not a whole value at a time."""
+    refused = ("oneOf", "anyOf", "allOf")
+    schema = {key: value for key, value in tool.parameters.items() if key not in refused}
+    out: dict[str, Any] = {"name": tool.name, "description": tool.description}
+    if eager:
+        out["eager_input_streaming"] = True
+    return dumps({**out, "input_schema": {**schema, "type": "object"}})
+
+
+# ------------------------------------------------------------------ messages
+
+
+@frozen
+class _Profile:
+    """What the encoded form of a message depends on besides the message."""
+
+    reader: Reader
+    unsigned_thinking: bool
+    system_turns: bool
+
+    @classmethod
+    def of(cls, model: Model) -> _Profile:
+        compat = model.compat or {}
+        return cls(
+            Reader.of(model, _CALL_IDS),
+            bool(compat.get("allowEmptySignature")),
+            bool(compat.get("supportsMidConvoSystemMessages")),
+        )
+
+
+@frozen
+class _Turn:
+    """A message as blocks. Results must come first in a turn of the user."""
+
+    role: str
+    results: tuple[bytes, ...] = ()
+    blocks: tuple[bytes, ...] = ()
+
+
+def _conversation(context: Context, model: Model) -> tuple[list[bytes], list[_Turn]]:
+    """The instructions and the turns. Older models take system messages only as instructions."""
+    profile = _Profile.of(model)
+    encodings = _encoded_messages.setdefault(profile, Encodings())
+    instructions = [_text(context.system_prompt)] if context.system_prompt.strip() else []
+    turns = []
+    for message in hand_over(context.messages, profile.reader):
+        turn = encodings.of(message, partial(_turn, profile))
+        if turn.role == "system" and not profile.system_turns:
+            instructions += turn.blocks
+        elif turn.blocks or turn.results:
+            turns.append(turn)
+    return instructions, turns
+
+
+def _messages(turns: Iterable[_Turn], mark: bytes) -> list[bytes]:
+    """Turns by turns: what one side says in a row is one message.
+
+    The last block of the user is marked, and also that of the turn before: a mark finds what
+    was kept no more than 20 blocks back, and a step may well have more of them.
+    """
+    rows = [(role, list(row)) for role, row in groupby(turns, key=lambda turn: turn.role)]
+    marked = [index for index, (role, _) in enumerate(rows) if role == "user"][-2:]
+    return [_message(role, row, mark if i in marked else b"") for i, (role, row) in enumerate(rows)]
+
+
+def _message(role: str, turns: Sequence[_Turn], mark: bytes) -> bytes:
+    results = [block for turn in turns for block in turn.results]
+    blocks = [block for turn in turns for block in turn.blocks]
+    content = _list(_marked([*results, *blocks], mark))
+    return b'{"role":"%b","content":%b}' % (role.encode(), content)
+
+
+def _turn(profile: _Profile, message: LlmMessage) -> _Turn:
+    match message:
+        case SystemMessage():
+            return _Turn("system", blocks=(_text(text_of(message.content)),))
+        case UserMessage():
+            return _Turn("user", blocks=tuple(_user_blocks(message.content)))
+        case ToolResultMessage():
+            return _result(message)
+        case AssistantMessage():
+            return _Turn("assistant", blocks=tuple(_answer_blocks(message.content, profile)))
+
+
+def _user_blocks(content: str | Iterable[UserContent]) -> Iterator[bytes]:
+    """Text and images. Blank text is refused, so it is left out."""
+    for block in (TextContent(content),) if isinstance(content, str) else content:
+        if isinstance(block, ImageContent):
+            source = {"type": "base64", "media_type": block.mime_type, "data": block.data}
+            yield dumps({"type": "image", "source": source})
+        elif isinstance(block, TextContent) and block.text.strip():
+            yield _text(block.text)
+
+
+def _result(message: ToolResultMessage) -> _Turn:
+    """A result. One that tells of an error takes only text, so its images follow the results."""
+    content = message.content
+    images = () if isinstance(content, str) else [each for each in content if isinstance(each, ImageContent)]
+    shown = text_of(content) if message.is_error else content
+    blocks = tuple(_user_blocks(shown)) or (
+        _text("(see the image that follows)" if images else "(no output)"),
+    )
+    head: dict[str, Any] = {"type": "tool_result", "tool_use_id": message.tool_call_id}
+    if message.is_error:
+        head["is_error"] = True
+    result = _dumps_open(head) + b',"content":' + _list(blocks) + b"}"
+    return _Turn("user", (result,), tuple(_user_blocks(images)) if message.is_error else ())
+
+
+def _answer_blocks(content: Iterable[AssistantContent], profile: _Profile) -> Iterator[bytes]:
+    for block in content:
+        match block:
+            case TextContent():
+                yield _text(block.text)
+            case ToolCall():
+                call = {
+                    "type": "tool_use",
+                    "id": block.id,
+                    "name": block.name,
+                    "input": dict(block.arguments),
+                }
+                yield dumps(call)
+            case ThinkingContent(redacted=True) if block.thinking_signature:
+                yield dumps({"type": "redacted_thinking", "data": block.thinking_signature})
+            case ThinkingContent() if block.thinking_signature or profile.unsigned_thinking:
+                signature = block.thinking_signature or ""
+                yield dumps({"type": "thinking", "thinking": block.thinking, "signature": signature})
+            case _:
+                pass  # thinking that nobody signed is refused
+
+
+def _text(text: str) -> bytes:
+    return dumps({"type": "text", "text": text})
+
+
+def _list(items: Iterable[bytes]) -> bytes:
+    return b"[" + b",".join(items) + b"]"
+
+
+def _dumps_open(value: Mapping[str, Any]) -> bytes:
+    """An object without its end, so that more members can follow."""
+    return dumps(value)[:-1]
+
+
+_encoded_tools = {True: Encodings(), False: Encodings()}
+_encoded_messages: dict[_Profile, Encodings] = {}
