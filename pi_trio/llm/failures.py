@@ -149,6 +149,17 @@ _CERTAIN: Mapping[int, FailureCode] = {
     529: "overloaded",
 }
 _LIKELY: Mapping[int, FailureCode] = {403: "auth", 413: "context_overflow", 503: "overloaded"}
+_BY_NAME: Mapping[str, FailureCode] = {
+    "api_error": "server",
+    "billing_error": "quota",
+    "internal": "server",
+    "internal_error": "server",
+    "invalid_argument": "invalid_request",
+    "invalid_request_error": "invalid_request",
+    "timeout_error": "timeout",
+    "unavailable": "overloaded",
+}
+"""What an error in the middle of a stream is called, where there is no status any more."""
 
 
 def _classify(status: int | None, names: str, words: str) -> FailureCode:
@@ -165,7 +176,9 @@ def _classify(status: int | None, names: str, words: str) -> FailureCode:
         return _LIKELY[number]
     if number >= 500 or "server_error" in names:
         return "server"
-    return "invalid_request" if number >= 400 else "unknown"
+    if number >= 400:
+        return "invalid_request"
+    return next((_BY_NAME[name] for name in names.lower().split() if name in _BY_NAME), "unknown")
 
 
 # ------------------------------------------------------------------ reading error bodies

@@ -5,12 +5,13 @@ from __future__ import annotations
 import contextlib
 import json
 from collections import defaultdict
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import httpx
+import trio
 from httpx_sse import EventSource
 
 from pi_trio.llm.dialect import Decoder
@@ -44,13 +45,27 @@ async def decoded(pieces: Iterable[bytes], decoder: Decoder) -> list[Any]:
             yield b"\n\n"
 
     body = httpx.Response(200, headers={"content-type": "text/event-stream; charset=utf-8"}, stream=Pieces())
+    events = [event async for event in EventSource(body).aiter_sse()]
     with contextlib.suppress(CutShortError):
-        async for event in EventSource(body).aiter_sse():
+        for event in events:
             if event.data and not decoder.ended:
                 decoder.feed(event.event, event.data)
     if not decoder.ended:
         decoder.finish()
     return decoder.take()
+
+
+def replay(size: int | None) -> Callable[[Any, Any], Awaitable[None]]:
+    """The answer of a server that sends the file which the request names, in pieces of `size` bytes."""
+
+    async def answer(request: Any, reply: Any) -> None:
+        body = await trio.Path(request.headers["x-recording"]).read_bytes()
+        await reply.begin()
+        places = range(0, len(body), size or len(body))
+        await reply.stream.send_all(b"".join(b"%x\r\n%b\r\n" % (len(p), p) for p in cut(body, places)))
+        await reply.end()
+
+    return answer
 
 
 def read_as(events: list[Any]) -> dict[str, Any]:
@@ -106,6 +121,3 @@ def recordings(shared: Path, folder: str, constructed: str) -> list[tuple[Path, 
     files = sorted((shared / "wire" / folder).glob("*.sse"))
     files += sorted((shared / "wire" / "constructed").glob(f"{constructed}.*.sse"))
     return [(path, json.loads(path.with_suffix(".expected.json").read_bytes())) for path in files]
-
-
-NewDecoder = Callable[[], Decoder]
