@@ -33,7 +33,9 @@ from pi_trio.messages import (
 __all__ = ["encode_request", "headers_for", "sent_level"]
 
 _VERSION = "2023-06-01"
-_THINKING_BETWEEN_CALLS = "interleaved-thinking-2025-05-14"  # models that choose by themselves need no leave
+_EFFORTS = ("low", "medium", "high", "xhigh", "max")
+_BETWEEN_CALLS = "interleaved-thinking-2025-05-14"  # newer models think between calls without being asked
+_EFFORT_ON_THE_WAY = "mid-conversation-output-config-2026-07-01,thinking-binding-controls-2026-08-01"
 _LEAST_BUDGET = 1024
 _LEAST_ANSWER = 1024
 _CALL_IDS = CallIds(re.compile(r"[A-Za-z0-9_-]{1,64}"))
@@ -54,7 +56,10 @@ def encode_request(model: Model, context: Context, options: StreamOptions) -> by
     if context.tools:
         on_tools = mark if compat.get("supportsCacheControlOnTools") is not False else b""
         parts.append(b',"tools":' + _list(_marked(_tools(context.tools, compat), on_tools)))
-    parts.append(b',"messages":' + _list(_messages(turns, mark)))
+    thinking = _Thinking.of(model, options)
+    parts.append(
+        b',"messages":' + _list(_messages(turns, mark, thinking.effort if thinking.on_the_way else ""))
+    )
     return b"".join([*parts, b"}"])
 
 
@@ -63,8 +68,11 @@ def headers_for(model: Model, options: StreamOptions) -> dict[str, str]:
     headers = {"anthropic-version": _VERSION}
     if options.api_key:
         headers["x-api-key"] = options.api_key
-    if _Thinking.of(model, options).budget:
-        headers["anthropic-beta"] = _THINKING_BETWEEN_CALLS
+    thinking = _Thinking.of(model, options)
+    if thinking.budget:
+        headers["anthropic-beta"] = _BETWEEN_CALLS
+    elif thinking.on_the_way:
+        headers["anthropic-beta"] = _EFFORT_ON_THE_WAY
     return headers
 
 
@@ -79,22 +87,30 @@ def sent_level(model: Model, options: StreamOptions) -> str | None:
 
 @frozen
 class _Thinking:
-    """How a model is to think: by an effort, within a budget, or not at all."""
+    """How a model is to think: by an effort, within a budget, or not at all.
+
+    The effort is a parameter, and with it a part of what is cached. The newest models take it
+    `on_the_way`, so that another one spoils nothing.
+    """
 
     effort: str = ""
     budget: int = 0
     max_tokens: int = 0
+    on_the_way: bool = False
 
     @classmethod
     def of(cls, model: Model, options: StreamOptions) -> _Thinking:
         """Newer models take an effort. For older ones the budget is part of the output limit."""
         limit = min(options.max_tokens or model.max_tokens, model.max_tokens)
         level = clamp_level(model, options.thinking_level)
+        compat = model.compat or {}
         if level == "off":
             return cls(max_tokens=limit)
-        if (model.compat or {}).get("forceAdaptiveThinking"):
+        if compat.get("forceAdaptiveThinking"):
             effort = provider_level(model, level) or level
-            return cls(effort="low" if effort == "minimal" else effort, max_tokens=limit)
+            effort = "low" if effort == "minimal" else effort
+            on_the_way = bool(compat.get("supportsMidConvoEffort"))
+            return cls(effort=effort, max_tokens=limit, on_the_way=on_the_way)
         budget = budget_tokens(level, options.thinking_budgets)
         limit = min(limit + budget, model.max_tokens)
         budget = min(budget, limit - _LEAST_ANSWER)
@@ -102,8 +118,11 @@ class _Thinking:
 
     def parameters(self) -> dict[str, Any]:
         if self.effort:
-            thinking = {"type": "adaptive", "display": "summarized"}
-            return {"thinking": thinking, "output_config": {"effort": self.effort}}
+            thinking: dict[str, Any] = {"type": "adaptive", "display": "summarized"}
+            if self.on_the_way:  # thoughts are bound to what they followed; after a change they only get lost
+                thinking["block_binding"] = {"prefix_mismatch_behavior": "drop_block"}
+            effort = _EFFORTS[0] if self.on_the_way else self.effort  # no organisation forbids the least
+            return {"thinking": thinking, "output_config": {"effort": effort}}
         if self.budget:
             return {"thinking": {"type": "enabled", "budget_tokens": self.budget, "display": "summarized"}}
         return {"thinking": {"type": "disabled"}}
@@ -176,6 +195,7 @@ class _Turn:
     role: str
     results: tuple[bytes, ...] = ()
     blocks: tuple[bytes, ...] = ()
+    effort: str = ""
 
 
 def _conversation(context: Context, model: Model) -> tuple[list[bytes], list[_Turn]]:
@@ -193,18 +213,33 @@ def _conversation(context: Context, model: Model) -> tuple[list[bytes], list[_Tu
     return instructions, turns
 
 
-def _messages(turns: Iterable[_Turn], mark: bytes) -> list[bytes]:
+def _messages(turns: Iterable[_Turn], mark: bytes, effort: str) -> Iterator[bytes]:
     """Turns by turns: what one side says in a row is one message.
 
     The last block of the user is marked, and also that of the turn before: a mark finds what
-    was kept no more than 20 blocks back, and a step may well have more of them.
+    was kept no more than 20 blocks back, and a step may well have more of them. System messages
+    and an `effort` stand right before the answer that they are for.
     """
-    rows = [(role, list(row)) for role, row in groupby(turns, key=lambda turn: turn.role)]
-    marked = [index for index, (role, _) in enumerate(rows) if role == "user"][-2:]
-    return [_message(role, row, mark if i in marked else b"") for i, (role, row) in enumerate(rows)]
+    rows = [(answer, list(row)) for answer, row in groupby(turns, key=lambda turn: turn.role == "assistant")]
+    asked = [index for index, (answer, _) in enumerate(rows) if not answer][-2:]
+    for index, (answer, row) in enumerate(rows):
+        if answer:
+            if effort and row[0].effort:
+                yield _effort(row[0].effort)
+            yield _message("assistant", row)
+            continue
+        for role in ("user", "system"):
+            if said := [turn for turn in row if turn.role == role]:
+                yield _message(role, said, mark if role == "user" and index in asked else b"")
+    if effort:
+        yield _effort(effort)
 
 
-def _message(role: str, turns: Sequence[_Turn], mark: bytes) -> bytes:
+def _effort(effort: str) -> bytes:
+    return dumps({"role": "system", "content": [], "output_config": {"effort": effort}})
+
+
+def _message(role: str, turns: Sequence[_Turn], mark: bytes = b"") -> bytes:
     results = [block for turn in turns for block in turn.results]
     blocks = [block for turn in turns for block in turn.blocks]
     content = _list(_marked([*results, *blocks], mark))
@@ -220,7 +255,15 @@ def _turn(profile: _Profile, message: LlmMessage) -> _Turn:
         case ToolResultMessage():
             return _result(message)
         case AssistantMessage():
-            return _Turn("assistant", blocks=tuple(_answer_blocks(message.content, profile)))
+            blocks = tuple(_answer_blocks(message.content, profile))
+            return _Turn("assistant", blocks=blocks, effort=_effort_of(message, profile.reader))
+
+
+def _effort_of(message: AssistantMessage, reader: Reader) -> str:
+    """The effort that was sent for an answer of this host; empty for any other answer."""
+    here = (message.provider, message.api) == (reader.provider, reader.api)
+    level = message.provider_thinking_level
+    return level if here and level in _EFFORTS else ""
 
 
 def _user_blocks(content: str | Iterable[UserContent]) -> Iterator[bytes]:

@@ -178,8 +178,10 @@ def test_system_messages_join_the_instructions_unless_the_model_takes_them_on_th
     assert [message["role"] for message in body["messages"]] == ["user"]
     newer = attrs.evolve(MODEL, compat={"supportsMidConvoSystemMessages": True})
     messages = sent(*history, model=newer)
-    assert [message["role"] for message in messages] == ["user", "system", "user"]
-    assert messages[1]["content"] == [words("Mind the step.")]
+    assert messages == [
+        {"role": "user", "content": [words("a"), words("b")]},
+        {"role": "system", "content": [words("Mind the step.")]},
+    ]
 
 
 def test_half_letters_of_an_old_session_are_replaced() -> None:
@@ -245,6 +247,34 @@ def test_thinking_is_turned_off_where_it_can_be() -> None:
     assert body_of(UserMessage("x"), model=always)["output_config"] == {"effort": "low"}
 
 
+def test_newest_models_are_told_the_effort_before_each_answer() -> None:
+    """Another level changes only the end of the request, so what was cached stays good."""
+    newest = attrs.evolve(ADAPTIVE, compat={"forceAdaptiveThinking": True, "supportsMidConvoEffort": True})
+    strange = said(TextContent("z"), provider="q", provider_thinking_level="high")
+    history = (
+        UserMessage("a"),
+        said(TextContent("x"), provider_thinking_level="medium"),
+        UserMessage("b"),
+        strange,
+        UserMessage("c"),
+    )
+    body = body_of(*history, model=newest, thinking_level="max")
+    notes = [
+        message["output_config"]["effort"] for message in body["messages"] if message["role"] == "system"
+    ]
+    assert notes == ["medium", "max"]
+    roles = ["user", "system", "assistant", "user", "assistant", "user", "system"]
+    assert [message["role"] for message in body["messages"]] == roles
+    assert body["output_config"] == {"effort": "low"}
+    assert body["thinking"]["block_binding"] == {"prefix_mismatch_behavior": "drop_block"}
+    options = StreamOptions(thinking_level="max")
+    assert headers_for(newest, options)["anthropic-beta"].startswith("mid-conversation-output-config")
+    assert sent_level(newest, options) == "max"
+    off = body_of(*history, model=newest)
+    assert off["thinking"] == {"type": "disabled"}
+    assert all(message["role"] != "system" for message in off["messages"])
+
+
 def test_temperature_is_for_models_that_do_not_think() -> None:
     assert body_of(UserMessage("x"), temperature=0.5)["temperature"] == 0.5
     assert body_of(UserMessage("x"), model=BUDGET, temperature=0.5)["temperature"] == 0.5
@@ -287,15 +317,22 @@ def test_marks_are_not_for_every_host() -> None:
     ] == {"type": "ephemeral"}
 
 
-def test_longer_history_begins_with_the_bytes_of_the_shorter() -> None:
+@pytest.mark.parametrize("level", ["off", "high"])
+def test_longer_history_begins_with_the_bytes_of_the_shorter(level: Any) -> None:
     """What was sent before is sent again to the byte, save for the marks and the ends of open lists."""
-    shorter, longer = (
-        encode_request(MODEL, Context("Be brief.", HISTORY[:count], TOOLS), StreamOptions()).replace(
-            b',"cache_control":{"type":"ephemeral"}', b""
+    newest = attrs.evolve(ADAPTIVE, compat={"forceAdaptiveThinking": True, "supportsMidConvoEffort": True})
+    told = [
+        attrs.evolve(each, provider_thinking_level="high") if each in HISTORY[1::3] else each
+        for each in HISTORY
+    ]
+    for model in (MODEL, BUDGET, ADAPTIVE, newest):
+        shorter, longer = (
+            encode_request(
+                model, Context("Be brief.", told[:count], TOOLS), StreamOptions(thinking_level=level)
+            ).replace(b',"cache_control":{"type":"ephemeral"}', b"")
+            for count in (4, 6)
         )
-        for count in (4, 6)
-    )
-    assert longer.startswith(shorter.rstrip(b"]}"))
+        assert longer.startswith(shorter.rstrip(b"]}"))
 
 
 def test_message_and_tool_are_encoded_once(monkeypatch: pytest.MonkeyPatch) -> None:

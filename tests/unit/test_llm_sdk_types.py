@@ -36,6 +36,7 @@ CLAUDE = Model(
 GEMINI = Model(
     "gemini-4-x", api="google-generative-ai", provider="google", reasoning=True, input=("text", "image")
 )
+NEWER = {"forceAdaptiveThinking": True, "supportsMidConvoSystemMessages": True}
 OPTIONS = (
     StreamOptions(),
     StreamOptions(thinking_level="high", max_tokens=20_000, cache_retention="long"),
@@ -84,15 +85,14 @@ def google_types() -> Any:
 
 
 @pytest.mark.parametrize("options", OPTIONS)
-@pytest.mark.parametrize(
-    "compat", [{}, {"forceAdaptiveThinking": True, "supportsMidConvoSystemMessages": True}]
-)
+@pytest.mark.parametrize("compat", [{}, NEWER, {**NEWER, "supportsMidConvoEffort": True}])
 def test_messages_requests_are_of_the_official_type(
     anthropic: Any, options: StreamOptions, compat: dict[str, Any]
 ) -> None:
     from pydantic import TypeAdapter
 
-    params = TypeAdapter(anthropic.types.message_create_params.MessageCreateParamsStreaming)
+    module = anthropic.types.beta if "supportsMidConvoEffort" in compat else anthropic.types
+    params = TypeAdapter(module.message_create_params.MessageCreateParamsStreaming)
     model = attrs.evolve(CLAUDE, compat=compat)
     body = anthropic_request.encode_request(model, Context("Be brief.", history(model), TOOLS), options)
     exhausted(params.validate_python(json.loads(body), extra="forbid"))
