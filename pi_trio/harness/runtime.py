@@ -19,7 +19,7 @@ from pi_trio.harness.harness import AgentHarness, HarnessOptions
 from pi_trio.harness.retry import RetryPolicy
 from pi_trio.hub import Outbox
 from pi_trio.llm.auth import Credential
-from pi_trio.llm.protocol import Model, ThinkingLevel
+from pi_trio.llm.protocol import Model, StreamOptions, ThinkingLevel
 from pi_trio.llm.registry import ModelChoice, Models
 from pi_trio.llm.thinking import LEVELS, clamp_level
 from pi_trio.messages import AgentMessage, ImageContent, UserMessage, text_of
@@ -317,6 +317,10 @@ class LocalRuntime:
                 max_retries=retry.max_retries if retry.enabled else 0,
                 base_delay=retry.base_delay_ms / 1000,
                 max_delay=retry.max_agent_delay_ms / 1000,
+                longest_wish=retry.provider.max_retry_delay_ms / 1000 or None,
+            ),
+            request=StreamOptions(
+                idle_timeout=settings.http_idle_timeout_ms / 1000, proxy=settings.http_proxy
             ),
             findings=context.findings,
         )

@@ -60,6 +60,7 @@ async def post(
         headers=merged,
         body=body,
         idle_timeout=options.idle_timeout,
+        proxy=options.proxy,
         on_response=_response_hook(model, options),
     )
 

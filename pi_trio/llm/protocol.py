@@ -103,6 +103,8 @@ class Context:
 class StreamOptions:
     """How one request is to be sent. Times are seconds.
 
+    `idle_timeout` is how long the provider may send nothing, also before its first byte.
+    Without a `proxy` (a URL) that of the environment is used, if there is one.
     `cache_retention` is how long the provider is to keep the prompt for later requests, where it
     wants to be told. `on_payload` may return another request body; `on_response` sees status and
     headers.
@@ -118,7 +120,7 @@ class StreamOptions:
     transport: str = "auto"
     headers: Mapping[str, str] | None = None
     idle_timeout: float = 300.0
-    max_retry_delay_ms: int | None = None
+    proxy: str | None = None
     on_payload: Callable[[dict[str, Any], Model], Awaitable[dict[str, Any] | None]] | None = None
     on_response: Callable[[int, Mapping[str, str], Model], Awaitable[None]] | None = None
 

@@ -203,4 +203,5 @@ def test_shared_example_of_models_json_loads(shared: Path, tmp_path: Path) -> No
     models = models_with(tmp_path, (shared / "bench" / "models.example.json").read_text())
     assert models.findings == []
     assert models.get_model("mock-anthropic/mock").model.api == "anthropic-messages"
+    assert models.get_model("mock-chat/mock").model.context_window == 128_000
     assert models.default_model().input == ("text", "image")
