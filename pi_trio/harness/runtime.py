@@ -48,6 +48,8 @@ async def open_runtime(config: RuntimeConfig) -> AsyncIterator[LocalRuntime]:
     """
     async with plain_nursery() as nursery:
         runtime = LocalRuntime(config, nursery)
+        if not config.demo and runtime.registry.default_model().provider == "demo":
+            await runtime.registry.discover()  # no key for anybody: perhaps a model runs here
         try:
             yield runtime
         finally:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeAlias
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import trio
 
-from pi_trio.errors import ConfigError
+from pi_trio import codec
+from pi_trio.errors import ConfigError, ProviderError
+from pi_trio.llm.failures import http_failure, transport_failure
+from pi_trio.llm.protocol import Failure
 
 if TYPE_CHECKING:
     import httpx
 
-__all__ = ["http_client"]
+__all__ = ["http_client", "request_json"]
 
 _CLOSE_WITHIN = 2.0
 _KEEP_IDLE = 30.0
@@ -55,6 +59,36 @@ def _open_client(secure: bool, proxy: str | None) -> httpx.AsyncClient:
         raise ConfigError(f"The proxy {proxy or 'of the environment'} cannot be used: {error}") from error
     trio.lowlevel.spawn_system_task(_close_at_the_end, client)
     return client
+
+
+async def request_json(
+    url: str,
+    headers: Mapping[str, str] | None = None,
+    *,
+    body: Any = None,
+    timeout: float = 20.0,
+    proxy: str | None = None,
+) -> Any:
+    """The JSON that a GET, or a POST of `body`, answers. `timeout` (seconds) is for each wait.
+
+    Raises `ProviderError` for any other outcome.
+    """
+    import httpx
+
+    method, content = ("GET", None) if body is None else ("POST", codec.dumps(body))
+    sent = {"accept": "application/json", "content-type": "application/json", **(headers or {})}
+    try:
+        client = http_client(url, proxy)
+        response = await client.request(method, url, headers=sent, content=content, timeout=timeout)
+    except (httpx.HTTPError, httpx.InvalidURL) as error:
+        host = url.partition("://")[2].partition("/")[0]
+        raise ProviderError(transport_failure(error, host)) from error
+    if not response.is_success:
+        raise ProviderError(http_failure(response.status_code, response.headers, response.content))
+    try:
+        return codec.loads(response.content)
+    except ValueError as error:
+        raise ProviderError(Failure(f"{url} did not answer with JSON.", "malformed_response")) from error
 
 
 async def _close_at_the_end(client: httpx.AsyncClient) -> None:

@@ -188,7 +188,7 @@ def test_api_gives_the_stream_function(tmp_path: Path, monkeypatch: pytest.Monke
     register_api("scripted", scripted)
     assert models.stream_function(model) is scripted
     assert model in models.available()
-    assert models.stream_function(models.get_model("gpt-4.1").model) is openai_completions.stream
+    assert models.stream_function(models.get_model("deepseek-chat").model) is openai_completions.stream
 
 
 def test_catalogue_is_sound(tmp_path: Path) -> None:
