@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from pi_trio.cli.options import add_session_arguments, make_parser, parse
@@ -18,6 +19,13 @@ _DESCRIPTION = """\
 Talk to a coding agent. On a terminal this opens the full screen; with --print, or when input or
 output is not a terminal, it answers the messages on standard output and ends."""
 
+_COMMANDS: Mapping[str, str] = {
+    "auth": "pi_trio.cli.auth",
+    "doctor": "pi_trio.cli.doctor",
+    "models": "pi_trio.cli.models",
+}
+"""What may stand in the place of the first argument, and the module whose `run` does it."""
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the program with these arguments (default: those of the process).
@@ -27,8 +35,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     if sys.platform == "win32":
         sys.exit("pi-trio needs Linux or macOS; on Windows please run it inside WSL.")
     arguments = sys.argv[1:] if argv is None else list(argv)
-    namespace = parse(_parser(), arguments)
     try:
+        if arguments and arguments[0] in _COMMANDS:
+            return int(import_module(_COMMANDS[arguments[0]]).run(arguments[1:]))
+        namespace = parse(_parser(), arguments)
         if _wants_screen(namespace):
             return _open_screen(arguments)
         from pi_trio.cli.print_mode import run_print
@@ -42,6 +52,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = make_parser("pi-trio", _DESCRIPTION)
+    parser.epilog = f"Other commands, each with its own --help: {', '.join(sorted(_COMMANDS))}."
     output = parser.add_argument_group("output")
     output.add_argument("-p", "--print", action="store_true", help="answer on standard output and end")
     output.add_argument(

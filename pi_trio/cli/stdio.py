@@ -18,7 +18,7 @@ import trio
 from pi_trio.errors import StorageError
 from pi_trio.text import sanitise
 
-__all__ = ["FIRST_BYTE_SECONDS", "Output", "read_piped", "reserved_output", "tell"]
+__all__ = ["FIRST_BYTE_SECONDS", "Output", "read_piped", "reserved_output", "say", "tell"]
 
 FIRST_BYTE_SECONDS = 3.0
 """How long a pipe may stay silent when there is something to send without it."""
@@ -64,6 +64,11 @@ def tell(sentence: str) -> None:
     if sys.stderr is not None:
         sys.stderr.write(f"pi-trio: {sanitise(sentence)}\n")
         sys.stderr.flush()
+
+
+def say(line: str = "") -> None:
+    """A line of a command's answer on standard output."""
+    sys.stdout.write(f"{sanitise(line)}\n")
 
 
 async def read_piped(*, needed: bool) -> str:

@@ -102,8 +102,8 @@ def _entries(built_in: Mapping[str, Any], configured: Mapping[str, Any]) -> Iter
 
 
 def _updated(built_in: Mapping[str, Any], listed: Listed | None) -> Mapping[str, Any]:
-    """The catalogue's provider with what it listed itself: new models, new limits and prices."""
-    if listed is None or not built_in:
+    """The provider of the catalogue with what it listed itself: new models, new limits and prices."""
+    if listed is None:
         return built_in
     models = {entry["id"]: entry for entry in built_in.get("models", ())}
     for entry in listed.models:

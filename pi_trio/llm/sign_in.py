@@ -40,12 +40,16 @@ class SignIn(Protocol):
     received here. Cancelling it leaves nothing behind.
     """
 
-    async def __call__(self, show: Callable[[str], object]) -> Mapping[str, Any]:
+    async def __call__(self, show: Callable[[str], object], *, proxy: str | None = None) -> Mapping[str, Any]:
         """Have a person sign in at an address, which `show` is told, and return the credential."""
 
 
 async def sign_in_to_openrouter(
-    show: Callable[[str], object], *, site: str = _OPENROUTER, port: int = _OPENROUTER_PORT
+    show: Callable[[str], object],
+    *,
+    proxy: str | None = None,
+    site: str = _OPENROUTER,
+    port: int = _OPENROUTER_PORT,
 ) -> Mapping[str, Any]:
     """Authorisation code with PKCE; the code is exchanged for an API key of this program's own."""
     verifier = _letters(secrets.token_bytes(32))
@@ -59,7 +63,7 @@ async def sign_in_to_openrouter(
         show(f"{site}/auth?{urlencode(query)}")
         code = await callback.code()
     asked = {"code": code, "code_verifier": verifier, "code_challenge_method": "S256"}
-    answer = await request_json(f"{site}/api/v1/auth/keys", body=asked)
+    answer = await request_json(f"{site}/api/v1/auth/keys", body=asked, proxy=proxy)
     key = text(answer, "key")
     if not key:
         raise ProviderError(Failure("OpenRouter answered without a key.", "malformed_response"))
