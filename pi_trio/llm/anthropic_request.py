@@ -8,10 +8,11 @@ from functools import partial
 from itertools import groupby
 from typing import Any
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from pi_trio.llm.encoded import Encodings, dumps
 from pi_trio.llm.handoff import CallIds, Reader, hand_over
+from pi_trio.llm.limits import output_limit
 from pi_trio.llm.protocol import Context, Model, StreamOptions
 from pi_trio.llm.thinking import budget_tokens, clamp_level, provider_level
 from pi_trio.messages import (
@@ -48,6 +49,7 @@ def encode_request(model: Model, context: Context, options: StreamOptions) -> by
     then the messages, of which a later request only has more (but for the cache marks).
     """
     compat = model.compat or {}
+    options = evolve(options, max_tokens=output_limit(model, context, options.max_tokens))
     mark = _mark(options, compat)
     instructions, turns = _conversation(context, model)
     parts = [_dumps_open(_parameters(model, options, compat))]

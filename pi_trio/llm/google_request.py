@@ -12,6 +12,7 @@ from attrs import frozen
 
 from pi_trio.llm.encoded import Encodings, dumps
 from pi_trio.llm.handoff import CallIds, Reader, hand_over
+from pi_trio.llm.limits import output_limit
 from pi_trio.llm.protocol import Context, Model, StreamOptions
 from pi_trio.llm.thinking import budget_tokens, clamp_level, provider_level
 from pi_trio.messages import (
@@ -53,7 +54,7 @@ def encode_request(model: Model, context: Context, options: StreamOptions) -> by
     if context.tools:
         declarations = [_encoded_tools.of(tool, _tool) for tool in context.tools]
         parts.append(b'"tools":[{"functionDeclarations":%b}]' % _list(declarations))
-    if parameters := _parameters(model, options):
+    if parameters := _parameters(model, context, options):
         parts.append(b'"generationConfig":' + dumps(parameters))
     parts.append(b'"contents":' + _list(_contents(turns)))
     return b"{%b}" % b",".join(parts)
@@ -77,12 +78,12 @@ _BUDGETS: Mapping[str, Mapping[str, int]] = {
 _AS_IT_LIKES = {"minimal": -1, "low": -1, "medium": -1, "high": -1}
 
 
-def _parameters(model: Model, options: StreamOptions) -> dict[str, Any]:
+def _parameters(model: Model, context: Context, options: StreamOptions) -> dict[str, Any]:
     out: dict[str, Any] = {}
     if options.temperature is not None:
         out["temperature"] = options.temperature
     if options.max_tokens is not None:
-        out["maxOutputTokens"] = min(options.max_tokens, model.max_tokens)
+        out["maxOutputTokens"] = output_limit(model, context, options.max_tokens)
     if thinking := _thinking(model, options):
         out["thinkingConfig"] = thinking
     return out

@@ -12,6 +12,7 @@ from attrs import frozen
 
 from pi_trio.llm.encoded import Encodings, dumps
 from pi_trio.llm.handoff import CallIds, Reader, hand_over
+from pi_trio.llm.limits import output_limit
 from pi_trio.llm.protocol import Context, Model, StreamOptions
 from pi_trio.llm.thinking import provider_level
 from pi_trio.messages import (
@@ -42,7 +43,7 @@ def encode_request(model: Model, context: Context, options: StreamOptions) -> by
     """The body of a streaming request."""
     compat = model.compat or {}
     profile = _Profile.of(model)
-    head = dumps(_parameters(model, options, compat))
+    head = dumps(_parameters(model, context, options, compat))
     body = [head[:-1], b',"messages":[', b",".join(_messages(context, profile)), b"]"]
     if context.tools:
         tools = (_encoded_tools.of(tool, _tool) for tool in context.tools)
@@ -69,7 +70,9 @@ class _Profile:
 # ------------------------------------------------------------------ parameters
 
 
-def _parameters(model: Model, options: StreamOptions, compat: Mapping[str, Any]) -> dict[str, Any]:
+def _parameters(
+    model: Model, context: Context, options: StreamOptions, compat: Mapping[str, Any]
+) -> dict[str, Any]:
     out: dict[str, Any] = {"model": model.id, "stream": True}
     if compat.get("supportsUsageInStreaming") is not False:
         out["stream_options"] = {"include_usage": True}
@@ -77,7 +80,7 @@ def _parameters(model: Model, options: StreamOptions, compat: Mapping[str, Any])
         out["temperature"] = options.temperature
     if options.max_tokens is not None:
         field = compat.get("maxTokensField") or _max_tokens_field(model)
-        out[field] = min(options.max_tokens, model.max_tokens)
+        out[field] = output_limit(model, context, options.max_tokens)
     effort = provider_level(model, options.thinking_level)
     if effort is not None and compat.get("supportsReasoningEffort") is not False:
         out["reasoning_effort"] = effort

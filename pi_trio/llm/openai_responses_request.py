@@ -14,6 +14,7 @@ from typing import Any
 from pi_trio import codec
 from pi_trio.llm.encoded import Encodings, dumps
 from pi_trio.llm.handoff import CallIds, Reader, hand_over
+from pi_trio.llm.limits import output_limit
 from pi_trio.llm.loose import text
 from pi_trio.llm.protocol import Context, Model, StreamOptions
 from pi_trio.llm.thinking import provider_level
@@ -66,7 +67,8 @@ def _parameters(model: Model, context: Context, options: StreamOptions) -> dict[
     if options.temperature is not None:
         out["temperature"] = options.temperature
     if options.max_tokens is not None:
-        out["max_output_tokens"] = max(_FEWEST_TOKENS, min(options.max_tokens, model.max_tokens))
+        limit = output_limit(model, context, options.max_tokens)
+        out["max_output_tokens"] = max(_FEWEST_TOKENS, limit)
     if options.session_id:
         out["prompt_cache_key"] = options.session_id[:_LONGEST_CACHE_KEY]
     if model.reasoning:

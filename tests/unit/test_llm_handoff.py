@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Callable, Iterator
 from itertools import permutations, product
+from pathlib import Path
 from typing import Any
 
 import attrs
@@ -276,6 +277,41 @@ def common_start(bodies: list[bytes]) -> bytes:
             break
         length += 1
     return bodies[0][:length]
+
+
+FOLDERS = {
+    "openai-completions": ("openai-chat", "openrouter", "deepseek", "groq", "mistral", "ollama-openai"),
+    "openai-responses": ("openai-responses",),
+    "anthropic-messages": ("anthropic",),
+    "google-generative-ai": ("gemini",),
+}
+
+
+def recorded_answers(dialect: Dialect, folders: list[Path]) -> Iterator[AssistantMessage]:
+    """The whole answers with calls among the recordings in these folders."""
+    for path in [each for folder in folders for each in sorted(folder.glob("*.sse"))]:
+        decoder = dialect.decoder(dialect.model, StreamOptions())
+        for line in path.read_bytes().decode().split("\n"):
+            name, _, data = line.partition(": ")
+            if name == "data" and not decoder.ended:
+                decoder.feed("", data)
+        if not decoder.ended:
+            decoder.finish()
+        message = decoder.take()[-1].message
+        if message.stop_reason == "toolUse":
+            yield message
+
+
+@pytest.mark.parametrize("author", DIALECTS)
+def test_recorded_answers_are_taken_over(author: str, shared: Path) -> None:
+    """PQ-02, PQ-06: whatever a real model said, the next one gets calls with their results."""
+    answers = list(recorded_answers(DIALECTS[author], [shared / "wire" / name for name in FOLDERS[author]]))
+    assert len(answers) > 5
+    for reader, answer in product(DIALECTS.values(), answers):
+        results = [result(call.id, TextContent("done")) for call in answer.tool_calls]
+        body = reader.body(UserMessage.of("go"), answer, *results)
+        assert len(reader.calls(body)) == len(results)
+        assert reader.results(body) == reader.calls(body)
 
 
 # ------------------------------------------------------------------ one by one
