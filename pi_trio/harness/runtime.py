@@ -368,7 +368,9 @@ class LocalRuntime:
             return f"{model.reference}{why} · free, no network"
         source = "key that was passed" if self.config.api_key else self.registry.key_source(model.provider)
         price = "price unknown"
-        if model.cost is not None:
+        if model.cost is not None and not model.cost.input and not model.cost.output:
+            price = "free"
+        elif model.cost is not None:
             price = f"${model.cost.input:g} in, ${model.cost.output:g} out per million tokens"
         return f"{model.reference} · {source or 'no key found'} · {price}"
 

@@ -103,6 +103,7 @@ class Program:
             "PATH": os.environ["PATH"],
             "HOME": str(folder),
             "PI_TRIO_DIR": str(self.agent_dir),
+            "PI_OFFLINE": "1",
             "LANG": "C.UTF-8",
         }
         model = {"id": "m", "contextWindow": 100_000_000}

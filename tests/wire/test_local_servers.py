@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Mapping
+from functools import partialmethod
 from pathlib import Path
 from typing import Any
 
+import attrs
 import pytest
 import trio
 
+from pi_trio.harness.runtime import open_runtime
 from pi_trio.llm.discovery import LocalServer, discover, local_servers
 from pi_trio.llm.protocol import ModelCost
 from pi_trio.llm.registry import Models
+from pi_trio.resources.config import RuntimeConfig
 
 Pages = Mapping[str, Any] | Callable[[Any], Any]
 
@@ -135,3 +140,23 @@ async def test_found_servers_join_the_models(server_of, tmp_path: Path) -> None:
     assert models.get_model("chosen:high").thinking_level == "high"
     assert "ollama" not in [provider.id for provider in await models.discover(within=5)]
     assert await Models(tmp_path, {**environ, "PI_OFFLINE": "1"}).discover() == ()
+
+
+async def test_runtime_without_a_key_asks_once(
+    server_of, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = await server_of("ollama", OLLAMA)
+    monkeypatch.delenv("PI_OFFLINE")
+    monkeypatch.setenv("OLLAMA_HOST", server.root)
+    for name in [name for name in os.environ if name.endswith("_API_KEY")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setattr(
+        Models, "discover", partialmethod(Models.discover, 5.0)
+    )  # however slow this machine is
+    config = RuntimeConfig(cwd=tmp_path, agent_dir=tmp_path, no_session=True)
+    async with open_runtime(config) as runtime:
+        session = await runtime.new_session()
+        assert session.model.reference == "ollama/loaded:1b"
+        assert session.notice == "ollama/loaded:1b · no key needed · free"
+    async with open_runtime(attrs.evolve(config, demo=True)) as runtime:
+        assert (await runtime.new_session()).model.provider == "demo"
