@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import groupby
-from typing import Any
+from typing import Any, TypeAlias, TypeGuard
 
 from attrs import evolve, frozen
 
@@ -52,16 +52,18 @@ def encode_request(model: Model, context: Context, options: StreamOptions) -> by
     options = evolve(options, max_tokens=output_limit(model, context, options.max_tokens))
     mark = _mark(options, compat)
     instructions, turns = _conversation(context, model)
-    parts = [_dumps_open(_parameters(model, options, compat))]
+    rows = [(answer, list(row)) for answer, row in groupby(turns, key=lambda turn: turn.role == "assistant")]
+    thinking = _Thinking.of(model, options)
+    if thinking.budget and not _may_think(rows):
+        thinking = evolve(thinking, budget=0)
+    parts = [_dumps_open(_parameters(model, options, thinking))]
     if instructions:
         parts.append(b',"system":' + _list(_marked(instructions, mark)))
     if context.tools:
         on_tools = mark if compat.get("supportsCacheControlOnTools") is not False else b""
         parts.append(b',"tools":' + _list(_marked(_tools(context.tools, compat), on_tools)))
-    thinking = _Thinking.of(model, options)
-    parts.append(
-        b',"messages":' + _list(_messages(turns, mark, thinking.effort if thinking.on_the_way else ""))
-    )
+    effort = thinking.effort if thinking.on_the_way else ""
+    parts.append(b',"messages":' + _list(_messages(rows, mark, effort)))
     return b"".join([*parts, b"}"])
 
 
@@ -130,11 +132,11 @@ class _Thinking:
         return {"thinking": {"type": "disabled"}}
 
 
-def _parameters(model: Model, options: StreamOptions, compat: Mapping[str, Any]) -> dict[str, Any]:
-    thinking = _Thinking.of(model, options)
+def _parameters(model: Model, options: StreamOptions, thinking: _Thinking) -> dict[str, Any]:
     out: dict[str, Any] = {"model": model.id, "max_tokens": thinking.max_tokens, "stream": True}
     thinks = bool(thinking.effort or thinking.budget)
-    if options.temperature is not None and not thinks and compat.get("supportsTemperature") is not False:
+    takes_it = (model.compat or {}).get("supportsTemperature") is not False
+    if options.temperature is not None and not thinks and takes_it:
         out["temperature"] = options.temperature
     return {**out, **thinking.parameters()} if model.reasoning else out
 
@@ -198,6 +200,12 @@ class _Turn:
     results: tuple[bytes, ...] = ()
     blocks: tuple[bytes, ...] = ()
     effort: str = ""
+    thinks: bool = False
+
+
+_Accepted: TypeAlias = TextContent | ThinkingContent | ToolCall
+_Row: TypeAlias = tuple[bool, list[_Turn]]
+"""Turns of one side in a row; true for answers."""
 
 
 def _conversation(context: Context, model: Model) -> tuple[list[bytes], list[_Turn]]:
@@ -215,14 +223,28 @@ def _conversation(context: Context, model: Model) -> tuple[list[bytes], list[_Tu
     return instructions, turns
 
 
-def _messages(turns: Iterable[_Turn], mark: bytes, effort: str) -> Iterator[bytes]:
-    """Turns by turns: what one side says in a row is one message.
+def _may_think(rows: Iterable[_Row]) -> bool:
+    """Whether the answer in progress, with all its calls so far, began with thinking.
+
+    If it did not, as when another model began it or thinking was off, older models refuse to
+    think before it is over.
+    """
+    opening: _Turn | None = None
+    for answer, row in rows:
+        if answer:
+            opening = opening or row[0]
+        elif not any(turn.results for turn in row):
+            opening = None
+    return opening is None or opening.thinks
+
+
+def _messages(rows: Sequence[_Row], mark: bytes, effort: str) -> Iterator[bytes]:
+    """What one side says in a row is one message.
 
     The last block of the user is marked, and also that of the turn before: a mark finds what
     was kept no more than 20 blocks back, and a step may well have more of them. System messages
     and an `effort` stand right before the answer that they are for.
     """
-    rows = [(answer, list(row)) for answer, row in groupby(turns, key=lambda turn: turn.role == "assistant")]
     asked = [index for index, (answer, _) in enumerate(rows) if not answer][-2:]
     for index, (answer, row) in enumerate(rows):
         if answer:
@@ -257,15 +279,7 @@ def _turn(profile: _Profile, message: LlmMessage) -> _Turn:
         case ToolResultMessage():
             return _result(message)
         case AssistantMessage():
-            blocks = tuple(_answer_blocks(message.content, profile))
-            return _Turn("assistant", blocks=blocks, effort=_effort_of(message, profile.reader))
-
-
-def _effort_of(message: AssistantMessage, reader: Reader) -> str:
-    """The effort that was sent for an answer of this host; empty for any other answer."""
-    here = (message.provider, message.api) == (reader.provider, reader.api)
-    level = message.provider_thinking_level
-    return level if here and level in _EFFORTS else ""
+            return _answer(message, profile)
 
 
 def _user_blocks(content: str | Iterable[UserContent]) -> Iterator[bytes]:
@@ -293,26 +307,42 @@ def _result(message: ToolResultMessage) -> _Turn:
     return _Turn("user", (result,), tuple(_user_blocks(images)) if message.is_error else ())
 
 
-def _answer_blocks(content: Iterable[AssistantContent], profile: _Profile) -> Iterator[bytes]:
-    for block in content:
-        match block:
-            case TextContent():
-                yield _text(block.text)
-            case ToolCall():
-                call = {
-                    "type": "tool_use",
-                    "id": block.id,
-                    "name": block.name,
-                    "input": dict(block.arguments),
-                }
-                yield dumps(call)
-            case ThinkingContent(redacted=True) if block.thinking_signature:
-                yield dumps({"type": "redacted_thinking", "data": block.thinking_signature})
-            case ThinkingContent() if block.thinking_signature or profile.unsigned_thinking:
-                signature = block.thinking_signature or ""
-                yield dumps({"type": "thinking", "thinking": block.thinking, "signature": signature})
-            case _:
-                pass  # thinking that nobody signed is refused
+def _answer(message: AssistantMessage, profile: _Profile) -> _Turn:
+    sent = [block for block in message.content if _is_accepted(block, profile)]
+    return _Turn(
+        "assistant",
+        blocks=tuple(_answer_block(block) for block in sent),
+        effort=_effort_of(message, profile.reader),
+        thinks=bool(sent) and isinstance(sent[0], ThinkingContent),
+    )
+
+
+def _is_accepted(block: AssistantContent, profile: _Profile) -> TypeGuard[_Accepted]:
+    """Whether the host takes the block back. It refuses thinking that nobody signed."""
+    if isinstance(block, ThinkingContent):
+        return bool(block.thinking_signature) or (profile.unsigned_thinking and not block.redacted)
+    return isinstance(block, (TextContent, ToolCall))
+
+
+def _answer_block(block: _Accepted) -> bytes:
+    match block:
+        case TextContent():
+            return _text(block.text)
+        case ToolCall():
+            call = {"type": "tool_use", "id": block.id, "name": block.name, "input": dict(block.arguments)}
+            return dumps(call)
+        case ThinkingContent(redacted=True):
+            return dumps({"type": "redacted_thinking", "data": block.thinking_signature})
+        case ThinkingContent():
+            signature = block.thinking_signature or ""
+            return dumps({"type": "thinking", "thinking": block.thinking, "signature": signature})
+
+
+def _effort_of(message: AssistantMessage, reader: Reader) -> str:
+    """The effort that was sent for an answer of this host; empty for any other answer."""
+    here = (message.provider, message.api) == (reader.provider, reader.api)
+    level = message.provider_thinking_level
+    return level if here and level in _EFFORTS else ""
 
 
 def _text(text: str) -> bytes:

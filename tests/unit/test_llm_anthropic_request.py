@@ -238,6 +238,26 @@ def test_model_with_little_room_does_not_think() -> None:
     assert (body["thinking"], body["max_tokens"]) == ({"type": "disabled"}, 2000)
 
 
+def test_older_models_do_not_begin_to_think_in_the_middle_of_an_answer() -> None:
+    """An answer with calls, which another model began or which began without thinking, goes on without it."""
+
+    def thinks(*messages: Any, model: Model = BUDGET) -> bool:
+        return body_of(*messages, model=model, thinking_level="high")["thinking"]["type"] != "disabled"
+
+    thought, call = ThinkingContent("hm", "Eu4B"), ToolCall("a", "t")
+    one = result("a", TextContent("1"))
+    begun = (UserMessage("u"), said(call), one)
+    assert not thinks(*begun)
+    assert not thinks(*begun, said(thought, call), one)
+    assert not thinks(*begun, UserMessage("and mind the step"))
+    assert not thinks(UserMessage("u"), said(ThinkingContent("unsigned"), call), one)
+    assert thinks(*begun, said(TextContent("x")), UserMessage("v"))
+    assert thinks(UserMessage("u"), said(thought, call), one)
+    assert thinks(UserMessage("u"), said(thought, call), one, said(call), one)
+    assert not thinks(UserMessage("u"), said(thought, call, model="n"), one)
+    assert thinks(*begun, model=ADAPTIVE)
+
+
 def test_thinking_is_turned_off_where_it_can_be() -> None:
     for model in (BUDGET, ADAPTIVE):
         assert body_of(UserMessage("x"), model=model)["thinking"] == {"type": "disabled"}
