@@ -322,7 +322,9 @@ class LocalRuntime:
                 longest_wish=retry.provider.max_retry_delay_ms / 1000 or None,
             ),
             request=StreamOptions(
-                idle_timeout=settings.http_idle_timeout_ms / 1000, proxy=settings.http_proxy
+                cache_retention=self.config.cache_retention,
+                idle_timeout=settings.http_idle_timeout_ms / 1000,
+                proxy=settings.http_proxy,
             ),
             findings=context.findings,
         )

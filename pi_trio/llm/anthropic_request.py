@@ -39,6 +39,7 @@ _BETWEEN_CALLS = "interleaved-thinking-2025-05-14"  # newer models think between
 _EFFORT_ON_THE_WAY = "mid-conversation-output-config-2026-07-01,thinking-binding-controls-2026-08-01"
 _LEAST_BUDGET = 1024
 _LEAST_ANSWER = 1024
+_NOTHING = Context()
 _CALL_IDS = CallIds(re.compile(r"[A-Za-z0-9_-]{1,64}"))
 
 
@@ -49,11 +50,10 @@ def encode_request(model: Model, context: Context, options: StreamOptions) -> by
     then the messages, of which a later request only has more (but for the cache marks).
     """
     compat = model.compat or {}
-    options = evolve(options, max_tokens=output_limit(model, context, options.max_tokens))
     mark = _mark(options, compat)
     instructions, turns = _conversation(context, model)
     rows = [(answer, list(row)) for answer, row in groupby(turns, key=lambda turn: turn.role == "assistant")]
-    thinking = _Thinking.of(model, options)
+    thinking = _Thinking.of(model, options, context)
     if thinking.budget and not _may_think(rows):
         thinking = evolve(thinking, budget=0)
     parts = [_dumps_open(_parameters(model, options, thinking))]
@@ -103,9 +103,9 @@ class _Thinking:
     on_the_way: bool = False
 
     @classmethod
-    def of(cls, model: Model, options: StreamOptions) -> _Thinking:
+    def of(cls, model: Model, options: StreamOptions, context: Context = _NOTHING) -> _Thinking:
         """Newer models take an effort. For older ones the budget is part of the output limit."""
-        limit = min(options.max_tokens or model.max_tokens, model.max_tokens)
+        limit = output_limit(model, context, options.max_tokens)
         level = clamp_level(model, options.thinking_level)
         compat = model.compat or {}
         if level == "off":
@@ -116,7 +116,8 @@ class _Thinking:
             on_the_way = bool(compat.get("supportsMidConvoEffort"))
             return cls(effort=effort, max_tokens=limit, on_the_way=on_the_way)
         budget = budget_tokens(level, options.thinking_budgets)
-        limit = min(limit + budget, model.max_tokens)
+        if options.max_tokens is not None:
+            limit = output_limit(model, context, options.max_tokens + budget)
         budget = min(budget, limit - _LEAST_ANSWER)
         return cls(budget=budget if budget >= _LEAST_BUDGET else 0, max_tokens=limit)
 

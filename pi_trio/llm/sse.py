@@ -179,7 +179,8 @@ async def _read_events(response: httpx.Response, stream: SseStream) -> None:
                     await stream.put(full)
             yield b"\n\n"  # some servers leave out the blank line after the last event
 
-    body = httpx.Response(200, headers={"content-type": "text/event-stream; charset=utf-8"}, stream=Pieces())
+    kind = "text/event-stream; charset=utf-8-sig"  # which passes over a mark of the byte order
+    body = httpx.Response(200, headers={"content-type": kind}, stream=Pieces())
     async for event in EventSource(body).aiter_sse():
         if event.data:
             batch.append(event)  # noqa: PERF401 - `batch` is handed over and replaced meanwhile

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
+from typing import get_args
 
 from attrs import field, frozen
 
 from pi_trio.errors import ConfigError
-from pi_trio.llm.protocol import ThinkingLevel
+from pi_trio.llm.protocol import CacheRetention, ThinkingLevel
 from pi_trio.llm.thinking import LEVELS
 from pi_trio.resources.paths import absolute, find_agent_dir, working_directory
 from pi_trio.resources.settings import Settings, load_settings
@@ -21,8 +23,9 @@ class RuntimeConfig:
 
     `model` and `thinking_level` are what was asked for now, and win over what a session
     remembers, which wins over the settings. `session_dir` is one folder for the sessions of
-    all projects; None keeps them in the agent directory, by project. `findings` are sentences
-    about odd things in the settings file.
+    all projects; None keeps them in the agent directory, by project. `cache_retention` is how
+    long providers are asked to keep a prompt. `findings` are sentences about odd things in the
+    settings file.
     """
 
     cwd: Path
@@ -31,6 +34,7 @@ class RuntimeConfig:
     settings: Settings = field(factory=Settings)
     model: str | None = None
     thinking_level: ThinkingLevel | None = None
+    cache_retention: CacheRetention = "short"
     api_key: str | None = field(default=None, repr=False)
     demo: bool = False
     no_session: bool = False
@@ -50,7 +54,7 @@ class RuntimeConfig:
         """The configuration for this environment and working directory.
 
         Raises `ConfigError` if there is no usable home or working directory, if the
-        settings are not JSON, or if there is no such thinking level.
+        settings are not JSON, or if there is no such thinking level or cache retention.
         """
         level = next((each for each in LEVELS if each == thinking_level), None)
         if thinking_level is not None and level is None:
@@ -65,8 +69,18 @@ class RuntimeConfig:
             settings=settings,
             model=model,
             thinking_level=level,
+            cache_retention=_cache_retention(os.environ.get("PI_CACHE_RETENTION", "")),
             api_key=api_key,
             demo=demo,
             no_session=no_session,
             findings=findings,
         )
+
+
+def _cache_retention(word: str) -> CacheRetention:
+    """How long prompts are to be kept, as the environment says it."""
+    known: tuple[CacheRetention, ...] = get_args(CacheRetention)
+    found = next((each for each in known if each == (word or "short")), None)
+    if found is None:
+        raise ConfigError(f"PI_CACHE_RETENTION is {word!r}; it may be one of {', '.join(known)}")
+    return found

@@ -232,6 +232,16 @@ def test_older_models_are_given_a_budget(
     assert headers_for(BUDGET, asked)["anthropic-beta"].startswith("interleaved-thinking")
 
 
+def test_budget_fits_behind_the_question() -> None:
+    """The limit and the budget in it leave room for the input, which providers count together."""
+    narrow = attrs.evolve(BUDGET, context_window=40_000)
+    long_question = UserMessage("x" * 70_000)
+    for asked in ({}, {"max_tokens": 30_000}):
+        body = body_of(long_question, model=narrow, thinking_level="high", **asked)
+        assert body["max_tokens"] == 40_000 - 20_000 - 4096
+        assert body["thinking"]["budget_tokens"] == body["max_tokens"] - 1024
+
+
 def test_model_with_little_room_does_not_think() -> None:
     small = attrs.evolve(BUDGET, max_tokens=2000)
     body = body_of(UserMessage("x"), model=small, thinking_level="high")

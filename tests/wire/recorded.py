@@ -44,7 +44,9 @@ async def decoded(pieces: Iterable[bytes], decoder: Decoder) -> list[Any]:
                 yield piece
             yield b"\n\n"
 
-    body = httpx.Response(200, headers={"content-type": "text/event-stream; charset=utf-8"}, stream=Pieces())
+    body = httpx.Response(
+        200, headers={"content-type": "text/event-stream; charset=utf-8-sig"}, stream=Pieces()
+    )
     events = [event async for event in EventSource(body).aiter_sse()]
     with contextlib.suppress(CutShortError):
         for event in events:

@@ -214,7 +214,7 @@ async def test_own_stream_cut_anywhere_is_the_same(places: list[int]) -> None:
 @pytest.mark.parametrize("end_of_line", [b"\r\n", b"\r", b"\n"])
 async def test_every_end_of_line_and_a_mark_of_the_byte_order(end_of_line: bytes) -> None:
     """ST-01"""
-    body = b"\xef\xbb\xbf: hello\n" + sse(*CONVERSATION)
+    body = b"\xef\xbb\xbf" + sse(*CONVERSATION)
     events = await decoded([body.replace(b"\n", end_of_line)], decoder())
     assert read_as(events) == read_as(await read(*CONVERSATION))
 
@@ -294,6 +294,14 @@ async def test_arguments_that_are_no_object_do_not_run(arguments: str) -> None:
     [found] = done.message.tool_calls
     assert found.arguments == {}
     assert found.arguments_error
+
+
+async def test_eight_megabytes_of_arguments_in_small_pieces() -> None:
+    words = "x" * 1024
+    done = await last_of(
+        begin(), *call(0, "a", "write", '{"content": "', *[words] * 8192, '"}'), *end("tool_use")
+    )
+    assert done.message.tool_calls[0].arguments == {"content": words * 8192}
 
 
 # ------------------------------------------------------------------ endings
