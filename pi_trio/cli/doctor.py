@@ -24,7 +24,7 @@ from pi_trio.llm.registry import Models
 from pi_trio.resources.paths import find_agent_dir
 from pi_trio.resources.settings import Settings, load_settings
 
-__all__ = ["CHECKS", "Finding", "Patient", "run"]
+__all__ = ["CHECKS", "Finding", "Setup", "run"]
 
 _LOOK_FOR = 1.0
 _SMALLEST = (60, 15)
@@ -41,7 +41,7 @@ class Finding:
 
 
 @frozen
-class Patient:
+class Setup:
     """What is looked at. `problem` is why the settings could not be read."""
 
     agent_dir: Path
@@ -51,7 +51,7 @@ class Patient:
     problem: str | None = None
 
     @classmethod
-    def here(cls) -> Patient:
+    def here(cls) -> Setup:
         """The machine and the environment of this process. Raises `ConfigError` without a home."""
         agent_dir = find_agent_dir()
         models = Models(agent_dir)
@@ -62,7 +62,7 @@ class Patient:
         return cls(agent_dir, models, settings, findings)
 
 
-Check: TypeAlias = Callable[[Patient], Iterator[Finding]]
+Check: TypeAlias = Callable[[Setup], Iterator[Finding]]
 
 
 def run(argv: Sequence[str]) -> int:
@@ -70,9 +70,9 @@ def run(argv: Sequence[str]) -> int:
     make_parser("pi-trio doctor", "Look at everything that a start needs, and say what to do.").parse_args(
         argv
     )
-    patient, bad = Patient.here(), False
+    setup, bad = Setup.here(), False
     for title, check in CHECKS.items():
-        for finding in check(patient):
+        for finding in check(setup):
             bad = bad or finding.state == "bad"
             say(f"{_MARKS[finding.state]} {title}: {finding.what}")
             if finding.advice:
@@ -86,7 +86,7 @@ _MARKS = {"ok": "  ok", "odd": "   !", "bad": " BAD"}
 # ------------------------------------------------------------------ checks
 
 
-def _versions(patient: Patient) -> Iterator[Finding]:
+def _versions(setup: Setup) -> Iterator[Finding]:
     libraries = ", ".join(f"{name} {_version(name)}" for name in _LIBRARIES)
     yield Finding(
         "ok",
@@ -102,8 +102,8 @@ def _version(package: str) -> str:
         return "missing"
 
 
-def _folder(patient: Patient) -> Iterator[Finding]:
-    folder = patient.agent_dir
+def _folder(setup: Setup) -> Iterator[Finding]:
+    folder = setup.agent_dir
     if not folder.exists():
         yield Finding("ok", f"{folder}, made when there is something to keep")
     elif folder.is_dir() and os.access(folder, os.R_OK | os.W_OK | os.X_OK):
@@ -114,19 +114,19 @@ def _folder(patient: Patient) -> Iterator[Finding]:
         )
 
 
-def _configuration(patient: Patient) -> Iterator[Finding]:
-    if patient.problem:
-        yield Finding("bad", patient.problem, "Mend the file; it is never changed by the program.")
-    for finding in patient.findings:
+def _configuration(setup: Setup) -> Iterator[Finding]:
+    if setup.problem:
+        yield Finding("bad", setup.problem, "Mend the file; it is never changed by the program.")
+    for finding in setup.findings:
         yield Finding("odd", finding)
-    for error in patient.models.findings:
+    for error in setup.models.findings:
         yield Finding("bad", str(error), "Until then only the built-in models are known.")
-    if not (patient.problem or patient.findings or patient.models.findings):
+    if not (setup.problem or setup.findings or setup.models.findings):
         yield Finding("ok", "settings.json and models.json hold no mistakes")
 
 
-def _keys(patient: Patient) -> Iterator[Finding]:
-    models, path = patient.models, patient.models.auth.path
+def _keys(setup: Setup) -> Iterator[Finding]:
+    models, path = setup.models, setup.models.auth.path
     if path.exists() and stat.S_IMODE(path.stat().st_mode) & 0o077:
         yield Finding("odd", f"{path} can be read by others", f"chmod 600 {path}")
     keyed = [each for each in models.providers if not each.keys.keyless]
@@ -142,8 +142,8 @@ def _keys(patient: Patient) -> Iterator[Finding]:
         )
 
 
-def _local(patient: Patient) -> Iterator[Finding]:
-    found = trio.run(patient.models.discover, _LOOK_FOR)
+def _local(setup: Setup) -> Iterator[Finding]:
+    found = trio.run(setup.models.discover, _LOOK_FOR)
     for provider in found:
         names = ", ".join(f"{model.id} ({model.context_window} tokens)" for model in provider.models)
         yield Finding("ok", f"{provider.name} serves {names}")
@@ -151,11 +151,11 @@ def _local(patient: Patient) -> Iterator[Finding]:
         yield Finding("ok", "no Ollama, llama.cpp or LM Studio answers on this machine")
 
 
-def _catalogue(patient: Patient) -> Iterator[Finding]:
+def _catalogue(setup: Setup) -> Iterator[Finding]:
     yield Finding("ok", f"limits and prices are of {built_in_date()}")
 
 
-def _terminal(patient: Patient) -> Iterator[Finding]:
+def _terminal(setup: Setup) -> Iterator[Finding]:
     encoding = locale.getencoding().lower().replace("-", "")
     if encoding != "utf8":
         yield Finding("odd", f"the encoding is {encoding}", "Set LANG to a UTF-8 locale, such as C.UTF-8.")
@@ -174,7 +174,7 @@ def _terminal(patient: Patient) -> Iterator[Finding]:
         yield Finding("ok", f"{name}, {size.columns}x{size.lines}, {colours}")
 
 
-def _ripgrep(patient: Patient) -> Iterator[Finding]:
+def _ripgrep(setup: Setup) -> Iterator[Finding]:
     beside = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
     program = shutil.which("rg", path=beside)
     if program:
@@ -183,11 +183,11 @@ def _ripgrep(patient: Patient) -> Iterator[Finding]:
         yield Finding("odd", "rg was not found, so files are searched without it", "pip install 'ripgrep<15'")
 
 
-def _shell(patient: Patient) -> Iterator[Finding]:
-    chosen = patient.settings.shell_path or "/bin/bash"
+def _shell(setup: Setup) -> Iterator[Finding]:
+    chosen = setup.settings.shell_path or "/bin/bash"
     if shutil.which(chosen):
         yield Finding("ok", chosen)
-    elif patient.settings.shell_path:
+    elif setup.settings.shell_path:
         yield Finding("bad", f"{chosen} is no program", "Mend shellPath in settings.json.")
     else:
         yield Finding("odd", "there is no bash, so commands run in sh")

@@ -14,13 +14,13 @@ from pi_trio.llm.failures import redact
 from pi_trio.llm.http import request_json
 from pi_trio.llm.loose import count, get, objects, text
 
-__all__ = ["Listing", "can_list", "check_key", "list_models"]
+__all__ = ["can_list", "check_key", "list_models"]
 
 Entry: TypeAlias = dict[str, Any]
 
 
 @frozen
-class Listing:
+class _Listing:
     """Where a dialect's hosts list their models, and how they want the key."""
 
     path: str
@@ -31,13 +31,13 @@ def _bearer(key: str) -> Mapping[str, str]:
     return {"authorization": f"Bearer {key}"} if key else {}
 
 
-_LISTINGS: Mapping[str, Listing] = {
-    "openai-completions": Listing("/models", _bearer),
-    "openai-responses": Listing("/models", _bearer),
-    "anthropic-messages": Listing(
+_LISTINGS: Mapping[str, _Listing] = {
+    "openai-completions": _Listing("/models", _bearer),
+    "openai-responses": _Listing("/models", _bearer),
+    "anthropic-messages": _Listing(
         "/v1/models?limit=1000", lambda key: {"x-api-key": key, "anthropic-version": "2023-06-01"}
     ),
-    "google-generative-ai": Listing("/models?pageSize=1000", lambda key: {"x-goog-api-key": key}),
+    "google-generative-ai": _Listing("/models?pageSize=1000", lambda key: {"x-goog-api-key": key}),
 }
 _KEY_TESTS: Mapping[str, str] = {"openrouter": "/key"}
 """Where a provider's list needs no key, and so says nothing of one."""

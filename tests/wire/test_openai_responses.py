@@ -346,3 +346,44 @@ def test_no_host_can_break_the_reader(chunks: list[dict[str, Any]]) -> None:
     events = decoder.take()
     assert [isinstance(event, (Done, Failed)) for event in events].count(True) == 1
     assert isinstance(events[-1], (Done, Failed))
+
+
+# ------------------------------------------------------------------ proxies
+
+
+@pytest.mark.parametrize("place", ["option", "environment"])
+async def test_request_goes_through_a_proxy(serve, place: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def answer(request, reply):
+        await reply.whole(sse(*CONVERSATION))
+
+    proxy = await serve(answer)
+    address = f"http://127.0.0.1:{proxy.port}"
+    for name in ("ALL_PROXY", "all_proxy", "NO_PROXY", "no_proxy", "HTTP_PROXY", "http_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    if place == "environment":
+        monkeypatch.setenv("http_proxy", address)
+    model = attrs.evolve(MODEL, base_url="http://provider.invalid/v1")
+    options = StreamOptions(proxy=address if place == "option" else None, api_key="sk-1")
+    async with stream(model, HELLO, options) as events:
+        last = [event async for event in events][-1]
+    assert isinstance(last, Done)
+    [request] = proxy.requests
+    assert request.path == "http://provider.invalid/v1/responses"
+    assert request.headers["authorization"] == "Bearer sk-1"
+
+
+async def test_this_machine_is_asked_past_the_proxy(serve) -> None:
+    async def answer(request, reply):
+        await reply.whole(sse(*CONVERSATION))
+
+    server = await serve(answer)
+    assert isinstance((await events_of(server, proxy="http://127.0.0.1:9"))[-1], Done)
+    assert server.requests[0].path == "/v1/responses"
+
+
+async def test_proxy_that_cannot_be_used_is_told(serve) -> None:
+    model = attrs.evolve(MODEL, base_url="http://provider.invalid/v1")
+    async with stream(model, HELLO, StreamOptions(proxy="nonsense")) as events:
+        [failed] = [event async for event in events]
+    assert failed.failure.code == "configuration"
+    assert failed.failure.message.startswith("The proxy nonsense cannot be used")
