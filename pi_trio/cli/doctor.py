@@ -162,7 +162,7 @@ def _terminal(setup: Setup) -> Iterator[Finding]:
     if not sys.stdout.isatty():
         yield Finding("ok", "not one here: the full screen needs one, --print does not")
         return
-    size, name = os.get_terminal_size(), os.environ.get("TERM", "")
+    size, name = shutil.get_terminal_size(), os.environ.get("TERM", "")
     if name in ("", "dumb"):
         yield Finding(
             "bad", f"TERM is {name!r}, which has no screen", "Set TERM, for example to xterm-256color."

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
 from collections.abc import Mapping, Sequence
 from importlib import import_module
@@ -37,7 +39,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = sys.argv[1:] if argv is None else list(argv)
     try:
         if arguments and arguments[0] in _COMMANDS:
-            return int(import_module(_COMMANDS[arguments[0]]).run(arguments[1:]))
+            return _run_command(_COMMANDS[arguments[0]], arguments[1:])
         namespace = parse(_parser(), arguments)
         if _wants_screen(namespace):
             return _open_screen(arguments)
@@ -48,6 +50,16 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.exit(f"pi-trio: {error}")
     except KeyboardInterrupt:  # before signals are ours
         return 130
+
+
+def _run_command(module: str, arguments: list[str]) -> int:
+    try:
+        status = int(import_module(module).run(arguments))
+        sys.stdout.flush()
+    except BrokenPipeError:  # whoever read the answer has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # the interpreter would flush once more, and complain
+        return 128 + signal.SIGPIPE
+    return status
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import argparse
 import fnmatch
-import sys
 from collections.abc import Iterable, Iterator, Sequence
 
 import trio
 
 from pi_trio.cli.options import make_parser
-from pi_trio.cli.stdio import say
+from pi_trio.cli.stdio import say, tell
 from pi_trio.codec import dumps, to_json
 from pi_trio.errors import ConfigError, PiError
 from pi_trio.llm.catalogue import built_in_date, read_listed
@@ -31,7 +30,7 @@ def run(argv: Sequence[str]) -> int:
     options = _parser().parse_args(argv)
     models = Models(find_agent_dir())
     for finding in models.findings:
-        sys.stderr.write(f"pi-trio: {finding}\n")
+        tell(str(finding))
     status: int = options.act(models, options)
     return status
 
@@ -63,7 +62,7 @@ def _list(models: Models, options: argparse.Namespace) -> int:
     chosen = [model for model in known if _matches(model, options.pattern or "")]
     if options.json:
         for model in chosen:
-            sys.stdout.buffer.write(dumps(to_json(model)) + b"\n")
+            say(dumps(to_json(model)).decode())
     else:
         for line in [*_table(models, chosen), "", _dates(models)]:
             say(line)

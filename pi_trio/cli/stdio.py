@@ -67,7 +67,9 @@ def tell(sentence: str) -> None:
 
 
 def say(line: str = "") -> None:
-    """A line of a command's answer on standard output."""
+    """A line of a command's answer on standard output. Raises `StorageError` if it is closed."""
+    if sys.stdout is None:
+        raise StorageError("standard output is closed")
     sys.stdout.write(f"{sanitise(line)}\n")
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import json
 import os
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -223,10 +225,22 @@ def test_patterns(capsys: pytest.CaptureFixture[str], arguments: list[str], foun
     assert {line.split()[0] for line in lines} == found
 
 
-def test_list_as_json(capsysbinary: pytest.CaptureFixture[bytes]) -> None:
+def test_list_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["models", "search", "deepseek-chat", "--json"]) == 0
-    model = json.loads(capsysbinary.readouterr().out)
+    model = json.loads(capsys.readouterr().out)
     assert (model["id"], model["provider"], model["contextWindow"]) == ("deepseek-chat", "deepseek", 128_000)
+
+
+def test_reader_that_has_seen_enough(home: Path) -> None:
+    """As in `pi-trio models list | head -1`."""
+    command = [sys.executable, "-c", "import sys; from pi_trio.cli.main import main; sys.exit(main())"]
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = subprocess.run(
+        [*command, "models", "list"], stdout=writing, stderr=subprocess.PIPE, timeout=50, check=False
+    )
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (141, b"")
 
 
 def test_refresh_keeps_what_providers_list(home: Path, host: str, capsys: pytest.CaptureFixture[str]) -> None:
