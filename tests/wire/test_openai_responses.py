@@ -3,33 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
 import attrs
 import pytest
-import trio
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pi_trio.llm.openai_responses import EventDecoder, stream
 from pi_trio.llm.openai_responses_request import encode_request
-from pi_trio.llm.protocol import (
-    Context,
-    Done,
-    Failed,
-    Model,
-    ModelCost,
-    StreamOptions,
-    TextDelta,
-    TextEnd,
-    ThinkingDelta,
-    ThinkingEnd,
-    ToolCallDelta,
-    ToolCallEnd,
-)
+from pi_trio.llm.protocol import Context, Done, Failed, Model, ModelCost, StreamOptions
 from pi_trio.messages import TextContent, ThinkingContent, ToolCall, ToolResultMessage, UserMessage
+
+from .recorded import cut, decoded, read_as, recordings, replay, wanted
 
 HELLO = Context("Be brief.", (UserMessage.of("hello"),))
 MODEL = Model("gpt-x", api="openai-responses", provider="openai", reasoning=True, cost=ModelCost(1, 5, 0.1))
@@ -48,8 +35,12 @@ async def last_of(serve, *events: dict[str, Any]) -> Done | Failed:
     return (await events_of(await serve(answer), idle_timeout=5))[-1]
 
 
-def sse(*events: dict[str, Any]) -> str:
-    return "".join(f"event: {each['type']}\ndata: {json.dumps(each)}\n\n" for each in events)
+def decoder() -> EventDecoder:
+    return EventDecoder(MODEL, StreamOptions())
+
+
+def sse(*events: dict[str, Any]) -> bytes:
+    return b"".join(f"event: {each['type']}\ndata: {json.dumps(each)}\n\n".encode() for each in events)
 
 
 def response(kind: str = "completed", **fields: Any) -> dict[str, Any]:
@@ -70,105 +61,68 @@ def delta(kind: str, words: str, place: int | None = 0, **fields: Any) -> dict[s
 # ------------------------------------------------------------------ recorded streams
 
 
-def recordings(shared: Path) -> list[Path]:
-    wire = shared / "wire"
-    return [
-        *sorted((wire / "openai-responses").glob("*.sse")),
-        *sorted((wire / "constructed").glob("openai-responses.*.sse")),
-    ]
+def reading(events: list[Any]) -> dict[str, Any]:
+    last = events[-1]
+    message, usage = last.message, last.message.usage
+    signatures = [each.thinking_signature for each in message.content if isinstance(each, ThinkingContent)]
+    return {
+        **read_as(events),
+        "ids": [call.id for call in message.tool_calls],
+        "encrypted": [json.loads(signature or "{}").get("encrypted_content") for signature in signatures],
+        "stop": message.stop_reason,
+        "usage": [usage.input + usage.cache_read + usage.cache_write, usage.cache_read, usage.output],
+        "reasoning": usage.reasoning or 0,
+        "billed": usage.cost.total if usage.cost.total_from_provider else None,
+        "error": last.failure.message if isinstance(last, Failed) else None,
+    }
+
+
+def expectation(expected: dict[str, Any]) -> dict[str, Any]:
+    """A failed response comes to its proper end, but it is no answer, and its calls never run."""
+    usage, failed = expected["usage"] or {}, expected["error"]
+    calls = [] if failed else expected["tool_calls"]
+    named = [{"arguments": {"input": call.get("input")}, **call} for call in calls]
+    stop = {"failed": "error", "incomplete": "length"}.get(expected["stop_reason"])
+    cached = (usage.get("input_tokens_details") or {}).get("cached_tokens", 0)
+    return {
+        **wanted({**expected, "tool_calls": named}, complete=not failed),
+        "ids": [call["id"] for call in calls],
+        "encrypted": [
+            item["encrypted_content"]
+            for item in expected["reasoning_items"]
+            if item["encrypted_content"] or item["text"] or item["summary"]
+        ],
+        "stop": stop or ("toolUse" if calls else "stop"),
+        "usage": [usage.get("input_tokens", 0), cached, usage.get("output_tokens", 0)],
+        "reasoning": (usage.get("output_tokens_details") or {}).get("reasoning_tokens", 0),
+        "billed": usage.get("cost"),
+        "error": failed["message"] if failed else None,
+    }
 
 
 @pytest.mark.parametrize("size", [1, None])
 async def test_recorded_streams_are_read_right(serve, shared: Path, size: int | None) -> None:
     """Every recording, in one piece and byte by byte."""
-
-    async def answer(request, reply):
-        body = await trio.Path(request.headers["x-recording"]).read_bytes()
-        await reply.begin()
-        step = size or len(body)
-        pieces = [body[start : start + step] for start in range(0, len(body), step)]
-        await reply.stream.send_all(b"".join(b"%x\r\n%b\r\n" % (len(piece), piece) for piece in pieces))
-        await reply.end()
-
-    server = await serve(answer)
-    files = recordings(shared)
-    assert len(files) > 20
-    for path in files:
+    server = await serve(replay(size))
+    cases = recordings(shared, "openai-responses", "openai-responses")
+    assert len(cases) > 20
+    for path, expected in cases:
         events = await events_of(server, headers={"x-recording": str(path)})
-        expected = json.loads(path.with_suffix(".expected.json").read_bytes())
-        assert read_as(events) == wanted(expected), path.name
+        assert reading(events) == expectation(expected), path.name
 
 
-def read_as(events: list[Any]) -> dict[str, Any]:
-    last = events[-1]
-    message, usage = last.message, last.message.usage
-    thinking = [block for block in message.content if isinstance(block, ThinkingContent)]
-    return {
-        "text": "".join(block.text for block in message.content if isinstance(block, TextContent)),
-        "thinking": "".join(block.thinking for block in thinking),
-        "encrypted": [
-            json.loads(block.thinking_signature or "{}").get("encrypted_content") for block in thinking
-        ],
-        "tool_calls": [(call.id, call.name, call.arguments) for call in message.tool_calls],
-        "stop": (message.stop_reason, message.raw_stop_reason),
-        "id": message.response_id,
-        "model": message.response_model,
-        "input": usage.input + usage.cache_read + usage.cache_write,
-        "cached": usage.cache_read,
-        "output": usage.output,
-        "total": usage.total_tokens,
-        "billed": usage.cost.total if usage.cost.total_from_provider else None,
-        "error": last.failure.message if isinstance(last, Failed) else None,
-        "streamed": streamed(events),
-    }
-
-
-def streamed(events: list[Any]) -> bool:
-    """Whether the deltas of every closed block join to what its end says."""
-    joined: defaultdict[int, str] = defaultdict(str)
-    right = []
-    for event in events:
-        if isinstance(event, (TextDelta, ThinkingDelta, ToolCallDelta)):
-            joined[event.content_index] += event.delta
-        elif isinstance(event, (TextEnd, ThinkingEnd)):
-            right.append(joined[event.content_index] == event.content)
-        elif isinstance(event, ToolCallEnd):
-            right.append(json.loads(joined[event.content_index] or "{}") == event.tool_call.arguments)
-    return all(right)
-
-
-def wanted(expected: dict[str, Any]) -> dict[str, Any]:
-    usage, failed = expected["usage"] or {}, expected["error"]
-    calls = [] if failed else expected["tool_calls"]
-    kept = [
-        reasoning["encrypted_content"]
-        for reasoning in expected["reasoning_items"]
-        if reasoning["encrypted_content"] or reasoning["text"] or reasoning["summary"]
-    ]
-    stop = {"failed": "error", "incomplete": "length"}.get(expected["stop_reason"])
-    return {
-        "text": expected["text"],
-        "thinking": expected["thinking"],
-        "encrypted": kept,
-        "tool_calls": [
-            (call["id"], call["name"], call.get("arguments", {"input": call.get("input")})) for call in calls
-        ],
-        "stop": (stop or ("toolUse" if calls else "stop"), expected["stop_reason"]),
-        "id": expected["id"],
-        "model": expected["model"],
-        "input": usage.get("input_tokens", 0),
-        "cached": (usage.get("input_tokens_details") or {}).get("cached_tokens", 0),
-        "output": usage.get("output_tokens", 0),
-        "total": usage.get("total_tokens", 0),
-        "billed": usage.get("cost"),
-        "error": failed["message"] if failed else None,
-        "streamed": True,
-    }
+@given(st.data())
+async def test_recorded_streams_cut_anywhere_are_the_same(shared: Path, data: st.DataObject) -> None:
+    path, expected = data.draw(st.sampled_from(recordings(shared, "openai-responses", "openai-responses")))
+    body = path.read_bytes()
+    places = data.draw(st.lists(st.integers(0, len(body)), max_size=12))
+    assert reading(await decoded(cut(body, places), decoder())) == expectation(expected), path.name
 
 
 # ------------------------------------------------------------------ own streams
 
 
+SAID = "I’ll 한😀\u2028look."
 REASONING = {"type": "reasoning", "id": "rs1", "summary": [], "encrypted_content": "gAAA"}
 CALL = {"type": "function_call", "id": "fc1", "call_id": "c1", "name": "read"}
 CONVERSATION = (
@@ -179,7 +133,7 @@ CONVERSATION = (
     delta("reasoning_summary_text", "ond", 0, summary_index=1),
     item("done", 0, **REASONING),
     item("added", 1, type="message", id="m1", phase="commentary"),
-    delta("output_text", "I’ll 한😀\u2028look.", 1),
+    delta("output_text", SAID, 1),
     item("done", 1, type="message", id="m1", phase="commentary", content=[]),
     item("added", 2, **CALL),
     delta("function_call_arguments", '{"path":', 2),
@@ -194,7 +148,7 @@ async def test_answer_with_everything(serve) -> None:
     thinking, said, call = done.message.content
     assert thinking.thinking == "First\n\nSecond"
     assert json.loads(thinking.thinking_signature) == REASONING
-    assert said.text == "I’ll 한😀\u2028look."
+    assert said.text == SAID
     assert json.loads(said.text_signature) == {"v": 1, "id": "m1", "phase": "commentary"}
     assert call == ToolCall("c1", "read", {"path": "é"})
     usage = done.message.usage
@@ -202,23 +156,22 @@ async def test_answer_with_everything(serve) -> None:
     assert usage.cost.total == pytest.approx((6 * 1 + 4 * 0.1 + 5 * 5) / 1e6)
 
 
-@settings(deadline=None)
-@given(st.data())
-def test_any_cut_reads_the_same_or_is_a_failure(data: st.DataObject) -> None:
-    """ST-03: an answer is whole or it failed; what had come is kept, and no call of it can run."""
-    cut = data.draw(st.integers(0, len(CONVERSATION)))
-    decoder = EventDecoder(MODEL, StreamOptions())
-    for event in CONVERSATION[:cut]:
-        decoder.feed(event["type"], json.dumps(event))
-    if not decoder.ended:
-        decoder.finish()
-    events = decoder.take()
-    last = events[-1]
-    assert isinstance(last, Done) is (cut == len(CONVERSATION))
-    if isinstance(last, Failed):
-        assert last.failure.code == "transport"
-        assert last.message.tool_calls == ()
-        assert last.message.text == ("I’ll 한😀\u2028look." if cut > 7 else "")
+@given(st.lists(st.integers(0)))
+async def test_pieces_of_any_size_read_the_same(places: list[int]) -> None:
+    """ST-04"""
+    [*_, last] = await decoded(cut(sse(*CONVERSATION), places), decoder())
+    assert isinstance(last, Done)
+    assert [type(block) for block in last.message.content] == [ThinkingContent, TextContent, ToolCall]
+
+
+@given(st.integers(0, len(sse(*CONVERSATION)) - 3))
+async def test_answer_that_breaks_off_is_a_failure(length: int) -> None:
+    """ST-03: what had come is kept, and no call of it can run."""
+    [*_, last] = await decoded([sse(*CONVERSATION)[:length]], decoder())
+    assert isinstance(last, Failed)
+    assert last.failure.code == "transport"
+    assert last.message.tool_calls == ()
+    assert SAID.startswith(last.message.text)
 
 
 async def test_what_is_only_told_at_the_end_of_an_item_counts(serve) -> None:
@@ -302,7 +255,7 @@ async def test_own_reasoning_goes_back_and_ids_do_not(serve) -> None:
     assert body["input"] == [
         {"role": "user", "content": "read"},
         REASONING,
-        {"role": "assistant", "content": "I’ll 한😀\u2028look.", "phase": "commentary"},
+        {"role": "assistant", "content": SAID, "phase": "commentary"},
         {"type": "function_call", "call_id": "c1", "name": "read", "arguments": '{"path":"é"}'},
         {"type": "function_call_output", "call_id": "c1", "output": "text"},
     ]
@@ -337,13 +290,13 @@ FIELDS = {
 )
 def test_no_host_can_break_the_reader(chunks: list[dict[str, Any]]) -> None:
     """ST-05: every stream ends with exactly one last event, whatever its events hold."""
-    decoder = EventDecoder(MODEL, StreamOptions())
+    reader = decoder()
     for chunk in chunks:
-        if not decoder.ended:
-            decoder.feed("", json.dumps(chunk))
-    if not decoder.ended:
-        decoder.finish()
-    events = decoder.take()
+        if not reader.ended:
+            reader.feed("", json.dumps(chunk))
+    if not reader.ended:
+        reader.finish()
+    events = reader.take()
     assert [isinstance(event, (Done, Failed)) for event in events].count(True) == 1
     assert isinstance(events[-1], (Done, Failed))
 
