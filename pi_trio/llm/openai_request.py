@@ -81,10 +81,26 @@ def _parameters(
     if options.max_tokens is not None:
         field = compat.get("maxTokensField") or _max_tokens_field(model)
         out[field] = output_limit(model, context, options.max_tokens)
+    return {**out, **_thinking(model, options, compat)}
+
+
+def _thinking(model: Model, options: StreamOptions, compat: Mapping[str, Any]) -> dict[str, Any]:
+    """How much to think, in the host's own words: an effort, a switch, or nothing."""
+    if not model.reasoning:
+        return {}
     effort = provider_level(model, options.thinking_level)
-    if effort is not None and compat.get("supportsReasoningEffort") is not False:
-        out["reasoning_effort"] = effort
-    return out
+    match compat.get("thinkingFormat"):
+        case "openrouter":
+            return {"reasoning": {"effort": effort or "none"}}
+        case "deepseek" | "zai":
+            return {"thinking": {"type": "enabled" if effort else "disabled"}}
+        case "qwen":
+            return {"enable_thinking": bool(effort)}
+        case "qwen-chat-template":
+            return {"chat_template_kwargs": {"enable_thinking": bool(effort)}}
+    if effort is None or compat.get("supportsReasoningEffort") is False:
+        return {}
+    return {"reasoning_effort": effort}
 
 
 def _max_tokens_field(model: Model) -> str:

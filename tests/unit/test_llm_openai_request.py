@@ -6,6 +6,7 @@ import gc
 import json
 from typing import Any
 
+import attrs
 import pytest
 
 from pi_trio.llm import openai_request
@@ -75,6 +76,33 @@ def test_host_may_know_other_names_or_less() -> None:
     }
     openai = Model("m", base_url="https://api.openai.com/v1")
     assert body_of(UserMessage("hi"), model=openai, max_tokens=5)["max_completion_tokens"] == 5
+
+
+@pytest.mark.parametrize(
+    ("form", "thinking", "not_thinking"),
+    [
+        (None, {"reasoning_effort": "high"}, {}),
+        ("openrouter", {"reasoning": {"effort": "high"}}, {"reasoning": {"effort": "none"}}),
+        ("deepseek", {"thinking": {"type": "enabled"}}, {"thinking": {"type": "disabled"}}),
+        ("zai", {"thinking": {"type": "enabled"}}, {"thinking": {"type": "disabled"}}),
+        ("qwen", {"enable_thinking": True}, {"enable_thinking": False}),
+        (
+            "qwen-chat-template",
+            {"chat_template_kwargs": {"enable_thinking": True}},
+            {"chat_template_kwargs": {"enable_thinking": False}},
+        ),
+    ],
+)
+def test_hosts_are_asked_to_think_in_their_own_words(
+    form: str | None, thinking: dict[str, Any], not_thinking: dict[str, Any]
+) -> None:
+    usual = {"model", "stream", "stream_options", "messages"}
+    model = Model("m", reasoning=True, compat={"thinkingFormat": form})
+    for level, expected in (("high", thinking), ("off", not_thinking)):
+        body = body_of(UserMessage("hi"), model=model, thinking_level=level)
+        assert {key: body[key] for key in body if key not in usual} == expected
+    plain = attrs.evolve(model, reasoning=False)
+    assert set(body_of(UserMessage("hi"), model=plain, thinking_level="high")) == usual
 
 
 def test_user_text_and_images() -> None:
