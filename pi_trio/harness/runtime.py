@@ -223,7 +223,9 @@ class LocalRuntime:
         return choice.model
 
     async def models(self) -> Sequence[Model]:
-        """See `Runtime`."""
+        """See `Runtime`. The files are read and the servers of this machine are asked anew."""
+        self.registry.reload()
+        await self.registry.discover()
         return self.registry.available()
 
     def _choose_model(self, session: Session) -> ModelChoice:

@@ -68,6 +68,7 @@ class Models:
         self.findings: list[ConfigError] = []
         self._environ = environ
         self._added: dict[str, Provider] = {}
+        self._local: set[str] = set()
         self._providers: dict[str, Provider] = {}
         self.reload()
 
@@ -92,14 +93,15 @@ class Models:
     async def discover(self, within: float = WITHIN) -> tuple[Provider, ...]:
         """Look for model servers on this machine for so many seconds, and add those that answer.
 
-        A provider that models.json or the program has under the same id stays. With the
-        variable `PI_OFFLINE` nothing is asked.
+        What was found before is replaced; a provider that models.json or the program has under
+        the same id stays. With the variable `PI_OFFLINE` nothing is asked.
         """
         if self._environ.get("PI_OFFLINE"):
             return ()
         found = await discover(local_servers(self._environ), within)
-        new = [each for each in found if each.id not in self._providers]
+        new = [each for each in found if each.id in self._local or each.id not in self._providers]
         for provider in new:
+            self._local.add(provider.id)
             self.set_provider(provider)
         return tuple(new)
 

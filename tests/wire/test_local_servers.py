@@ -14,6 +14,8 @@ import pytest
 import trio
 
 from pi_trio.harness.runtime import open_runtime
+from pi_trio.llm.auth import ProviderKeys
+from pi_trio.llm.catalogue import Provider
 from pi_trio.llm.discovery import LocalServer, discover, local_servers
 from pi_trio.llm.protocol import ModelCost
 from pi_trio.llm.registry import Models
@@ -138,7 +140,12 @@ async def test_found_servers_join_the_models(server_of, tmp_path: Path) -> None:
     assert models.key_source("ollama") == "no key needed"
     models.reload()
     assert models.get_model("chosen:high").thinking_level == "high"
-    assert "ollama" not in [provider.id for provider in await models.discover(within=5)]
+    assert "ollama" in [provider.id for provider in await models.discover(within=5)]  # and anew
+    own = Provider("ollama", "Mine", keys=ProviderKeys("ollama"))
+    theirs = Models(tmp_path, environ)
+    theirs.set_provider(own)
+    assert "ollama" not in [provider.id for provider in await theirs.discover(within=5)]
+    assert theirs.provider("ollama") is own
     assert await Models(tmp_path, {**environ, "PI_OFFLINE": "1"}).discover() == ()
 
 
@@ -157,6 +164,7 @@ async def test_runtime_without_a_key_asks_once(
     async with open_runtime(config) as runtime:
         session = await runtime.new_session()
         assert session.model.reference == "ollama/loaded:1b"
+        assert session.model in await runtime.models()
         assert session.notice == "ollama/loaded:1b · no key needed · free"
     async with open_runtime(attrs.evolve(config, demo=True)) as runtime:
         assert (await runtime.new_session()).model.provider == "demo"
