@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
 from collections.abc import Mapping, Sequence
 from importlib import import_module
@@ -15,17 +17,18 @@ if TYPE_CHECKING:
 
 __all__ = ["main"]
 
-_COMMANDS: Mapping[str, str] = {
-    "chat": "pi_trio.cli.chat",
-    "import-pi": "pi_trio.cli.import_pi",
-}
-"""What may stand in the place of the first argument, and the module whose `run` does it."""
-
 _DESCRIPTION = """\
 Talk to a coding agent. On a terminal this opens the full screen; with --print, or when input or
-output is not a terminal, it answers the messages on standard output and ends.
+output is not a terminal, it answers the messages on standard output and ends."""
 
-Also: pi-trio chat (plain lines, no full screen), pi-trio import-pi (what pi has); see their --help."""
+_COMMANDS: Mapping[str, str] = {
+    "auth": "pi_trio.cli.auth",
+    "chat": "pi_trio.cli.chat",
+    "doctor": "pi_trio.cli.doctor",
+    "import-pi": "pi_trio.cli.import_pi",
+    "models": "pi_trio.cli.models",
+}
+"""What may stand in the place of the first argument, and the module whose `run` does it."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -38,7 +41,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = sys.argv[1:] if argv is None else list(argv)
     try:
         if arguments and arguments[0] in _COMMANDS:
-            return int(import_module(_COMMANDS[arguments[0]]).run(arguments[1:]))
+            return _run_command(_COMMANDS[arguments[0]], arguments[1:])
         namespace = parse(_parser(), arguments)
         if _wants_screen(namespace):
             return _open_screen(arguments)
@@ -51,8 +54,19 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 130
 
 
+def _run_command(module: str, arguments: list[str]) -> int:
+    try:
+        status = int(import_module(module).run(arguments))
+        sys.stdout.flush()
+    except BrokenPipeError:  # whoever read the answer has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # the interpreter would flush once more, and complain
+        return 128 + signal.SIGPIPE
+    return status
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = make_parser("pi-trio", _DESCRIPTION)
+    parser.epilog = f"Other commands, each with its own --help: {', '.join(sorted(_COMMANDS))}."
     output = parser.add_argument_group("output")
     output.add_argument("-p", "--print", action="store_true", help="answer on standard output and end")
     output.add_argument(

@@ -18,7 +18,7 @@ import trio
 from pi_trio.errors import StorageError
 from pi_trio.text import sanitise
 
-__all__ = ["BROKEN_PIPE", "FIRST_BYTE_SECONDS", "Output", "read_piped", "reserved_output", "tell"]
+__all__ = ["BROKEN_PIPE", "FIRST_BYTE_SECONDS", "Output", "read_piped", "reserved_output", "say", "tell"]
 
 BROKEN_PIPE = 141
 """The status of a program that SIGPIPE ended."""
@@ -66,6 +66,13 @@ def tell(sentence: str) -> None:
     if sys.stderr is not None:
         sys.stderr.write(f"pi-trio: {sanitise(sentence)}\n")
         sys.stderr.flush()
+
+
+def say(line: str = "") -> None:
+    """A line of a command's answer on standard output. Raises `StorageError` if it is closed."""
+    if sys.stdout is None:
+        raise StorageError("standard output is closed")
+    sys.stdout.write(f"{sanitise(line)}\n")
 
 
 async def read_piped(*, needed: bool) -> str:

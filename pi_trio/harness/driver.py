@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -221,7 +222,8 @@ class HarnessDriver:
             return remaining or Retry(delay=0, attempt=1, max_attempts=1, announce=False)
 
         async def decide(context: RequestError) -> Retry | None:
-            return policy.retry(context.failure, context.attempt)
+            chance = random.random()  # noqa: S311 - no secret
+            return policy.retry(context.failure, context.attempt, chance)
 
         decision = await self._harness.handlers.decide(
             REQUEST_ERROR, RequestError(step, failure, attempt), decide

@@ -23,7 +23,7 @@ from pi_trio.harness.retry import RetryPolicy
 from pi_trio.harness.shell import UserShell
 from pi_trio.hub import Outbox
 from pi_trio.llm.auth import Credential
-from pi_trio.llm.protocol import Model, ThinkingLevel
+from pi_trio.llm.protocol import Model, StreamOptions, ThinkingLevel
 from pi_trio.llm.registry import ModelChoice, Models
 from pi_trio.llm.thinking import LEVELS, clamp_level
 from pi_trio.loop.hooks import Hooks
@@ -54,6 +54,8 @@ async def open_runtime(config: RuntimeConfig) -> AsyncIterator[LocalRuntime]:
     """
     async with plain_nursery() as nursery:
         runtime = LocalRuntime(config, nursery)
+        if not config.demo and runtime.registry.default_model().provider == "demo":
+            await runtime.registry.discover()  # no key for anybody: perhaps a model runs here
         try:
             yield runtime
         finally:
@@ -258,7 +260,9 @@ class LocalRuntime:
         return choice.model
 
     async def models(self) -> Sequence[Model]:
-        """See `Runtime`."""
+        """See `Runtime`. The files are read and the servers of this machine are asked anew."""
+        self.registry.reload()
+        await self.registry.discover()
         return self.registry.available()
 
     async def set_thinking_level(self, session_id: str, level: str) -> str:
@@ -438,6 +442,12 @@ class LocalRuntime:
                 max_retries=retry.max_retries if retry.enabled else 0,
                 base_delay=retry.base_delay_ms / 1000,
                 max_delay=retry.max_agent_delay_ms / 1000,
+                longest_wish=retry.provider.max_retry_delay_ms / 1000 or None,
+            ),
+            request=StreamOptions(
+                cache_retention=self.config.cache_retention,
+                idle_timeout=settings.http_idle_timeout_ms / 1000,
+                proxy=settings.http_proxy,
             ),
             findings=tuple(self._unknown_tools()),
         )
@@ -486,7 +496,9 @@ class LocalRuntime:
             return f"{model.reference}{why} · free, no network"
         source = "key that was passed" if self.config.api_key else self.registry.key_source(model.provider)
         price = "price unknown"
-        if model.cost is not None:
+        if model.cost is not None and not model.cost.input and not model.cost.output:
+            price = "free"
+        elif model.cost is not None:
             price = f"${model.cost.input:g} in, ${model.cost.output:g} out per million tokens"
         return f"{model.reference} · {source or 'no key found'} · {price}"
 

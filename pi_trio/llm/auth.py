@@ -16,9 +16,9 @@ import trio
 from attrs import field, frozen
 
 from pi_trio.errors import ConfigError
-from pi_trio.resources.jsonc import load_jsonc
+from pi_trio.llm.auth_file import read_entries
 
-__all__ = ["Auth", "Credential", "ProviderKeys"]
+__all__ = ["Auth", "Credential", "ProviderKeys", "checked_key", "literal"]
 
 COMMAND_TIMEOUT = 10.0
 _NO_KEY = "no key needed"
@@ -83,7 +83,7 @@ class Auth:
         key = place.value if place.literal else await self._expand(place.value)
         if not key or not key.strip():
             raise ConfigError(f"The {place.source} is empty, or names a variable that is not set.")
-        return Credential(_checked(key.strip(), place.source), place.source, headers)
+        return Credential(checked_key(key.strip(), place.source), place.source, headers)
 
     def source(self, keys: ProviderKeys) -> str | None:
         """Where the key would come from, in words, without running commands; None without one.
@@ -113,11 +113,7 @@ class Auth:
         return None
 
     def _stored(self, provider: str) -> str | None:
-        try:
-            entries = load_jsonc(self.path)
-        except FileNotFoundError:
-            return None
-        entry = entries.get(provider) if isinstance(entries, dict) else None
+        entry = read_entries(self.path).get(provider)
         if not isinstance(entry, dict):
             return None
         if entry.get("type") != "api_key":
@@ -139,6 +135,12 @@ class Auth:
             f"There is no API key for {keys.provider}: {variable}store one in {self.path}, "
             'or pass --api-key. A server that wants none takes "apiKey": "none" in models.json.'
         )
+
+
+def literal(key: str) -> str:
+    """The key as auth.json has to have it so that it is taken as it is."""
+    escaped = key.replace("$", "$$")
+    return f"${escaped}" if escaped.startswith("!") else escaped
 
 
 def _interpolated(value: str, environ: Mapping[str, str]) -> str | None:
@@ -184,8 +186,8 @@ async def _kill_group(process: trio.Process) -> None:
     os.killpg(process.pid, signal.SIGKILL)
 
 
-def _checked(key: str, source: str) -> str:
-    """The key, if HTTP can carry it."""
+def checked_key(key: str, source: str) -> str:
+    """The key, if HTTP can carry it. Raises `ConfigError`, which does not repeat it."""
     try:
         key.encode("latin-1")
     except UnicodeEncodeError:

@@ -45,6 +45,7 @@ class _Prose:
 
     index: int
     pieces: list[str] = field(factory=list)
+    signature: str | None = None
 
 
 class _Text(_Prose):
@@ -53,7 +54,7 @@ class _Text(_Prose):
 
 @define
 class _Thinking(_Prose):
-    signature: str | None = None
+    redacted: bool | None = None
 
 
 @define
@@ -61,23 +62,26 @@ class _Call:
     index: int
     id: str = ""
     name: str = ""
+    signature: str | None = None
     started: bool = False
     pieces: list[str] = field(factory=list)
+    whole: ToolCall | None = None
 
 
 class AnswerBuilder:
     """Takes the pieces of one answer and queues the events they cause.
 
-    A text or thinking block ends where another kind of block begins; tool calls, told apart
-    by a key of the dialect's choice, may interleave and end with the answer. `base` says who
-    was asked. Half of a surrogate pair waits for its other half; one that stays alone becomes
-    U+FFFD, since no later request could carry it.
+    A text or thinking block ends where another kind of block begins, or where `end_block` says
+    so; tool calls, told apart by a key of the dialect's choice, may interleave and end with
+    `end_call` or with the answer. `base` says who was asked. Half of a surrogate pair waits for
+    its other half; one that stays alone becomes U+FFFD, since no later request could carry it.
     """
 
     def __init__(self, base: AssistantMessage) -> None:
         self.usage = Usage()
         self.response_id: str | None = None
         self.response_model: str | None = None
+        self.end_turn: bool | None = None
         self.ended = False
         self._base = base
         self._events: list[StreamEvent] = []
@@ -92,19 +96,22 @@ class AnswerBuilder:
         """The provider has begun to answer."""
         self._events.append(StreamStart())
 
-    def text(self, delta: str) -> None:
-        """More visible text."""
+    def text(self, delta: str, signature: str | None = None) -> int:
+        """More visible text. The last `signature` of a block is kept with it. Returns its index."""
         block = self._open
         if type(block) is not _Text:
             block = self._begin_text()
+        if signature is not None:
+            block.signature = signature
         if self._half or not delta.isascii():
             delta = self._mended(delta)
         if delta:
             block.pieces.append(delta)
             self._events.append(TextDelta(block.index, delta))
+        return block.index
 
-    def thinking(self, delta: str, signature: str | None = None) -> None:
-        """More thinking. The last `signature` of a block is kept with it."""
+    def thinking(self, delta: str, signature: str | None = None) -> int:
+        """More thinking. The last `signature` of a block is kept with it. Returns its index."""
         block = self._open
         if type(block) is not _Thinking:
             block = self._begin_thinking()
@@ -115,13 +122,32 @@ class AnswerBuilder:
         if delta:
             block.pieces.append(delta)
             self._events.append(ThinkingDelta(block.index, delta))
+        return block.index
 
-    def tool_call(self, key: Hashable, call_id: str = "", name: str = "", arguments: str = "") -> None:
+    def sign(self, index: int, signature: str) -> None:
+        """Keep `signature` with the block at `index`, which may have ended long ago."""
+        self._blocks[index].signature = signature
+
+    def redacted_thinking(self, data: str) -> None:
+        """A whole block of thinking that only its model can read."""
+        self.end_block()
+        block = self._begin_thinking()
+        block.signature, block.redacted = data, True
+        self.end_block()
+
+    def tool_call(
+        self,
+        key: Hashable,
+        call_id: str = "",
+        name: str = "",
+        arguments: str = "",
+        signature: str | None = None,
+    ) -> None:
         """More of the call `key`. Its name may come in pieces until its arguments begin."""
         call = self._calls.get(key)
         if call is None:
-            self._close_prose()
-            call = self._calls[key] = _Call(len(self._blocks))
+            self.end_block()
+            call = self._calls[key] = _Call(len(self._blocks), signature=signature)
             self._blocks.append(call)
         if not call.started:
             call.id = call.id or call_id
@@ -132,6 +158,24 @@ class AnswerBuilder:
             call.pieces.append(arguments)
             shown = arguments if arguments.isascii() else mend_text(arguments)
             self._events.append(ToolCallDelta(call.index, shown))
+
+    def end_block(self) -> None:
+        """The open block of text or thinking, if there is one, is whole."""
+        block = self._open
+        if block is None:
+            return
+        if self._half:  # its other half will not come
+            self._half = ""
+            (self.text if isinstance(block, _Text) else self.thinking)("\ufffd")
+        self._open = None
+        whole = "".join(block.pieces)
+        block.pieces = [whole]
+        end = TextEnd if isinstance(block, _Text) else ThinkingEnd
+        self._events.append(end(block.index, whole))
+
+    def end_call(self, key: Hashable) -> None:
+        """The arguments of the call `key` are whole."""
+        self._close_call(self._calls[key])
 
     @property
     def has_calls(self) -> bool:
@@ -147,13 +191,13 @@ class AnswerBuilder:
 
     def done(self, stop_reason: StopReason, raw_stop_reason: str | None = None) -> None:
         """The answer is complete."""
-        self._close_prose()
+        self.end_block()
         content = [self._closed(block) for block in self._blocks]
         self._finish(Done(self._message(content, stop_reason, raw_stop_reason)))
 
     def failed(self, failure: Failure, raw_stop_reason: str | None = None) -> None:
         """The answer broke off. Calls that had begun are left out: nothing may run them."""
-        self._close_prose()
+        self.end_block()
         content = [_prose(each) for each in self._blocks if not isinstance(each, _Call)]
         message = evolve(self._message(content, "error", raw_stop_reason), error_message=failure.message)
         self._finish(Failed(failure, message))
@@ -166,31 +210,18 @@ class AnswerBuilder:
     # ---- inside
 
     def _begin_text(self) -> _Text:
-        self._close_prose()
+        self.end_block()
         block = self._open = _Text(len(self._blocks))
         self._blocks.append(block)
         self._events.append(TextStart(block.index))
         return block
 
     def _begin_thinking(self) -> _Thinking:
-        self._close_prose()
+        self.end_block()
         block = self._open = _Thinking(len(self._blocks))
         self._blocks.append(block)
         self._events.append(ThinkingStart(block.index))
         return block
-
-    def _close_prose(self) -> None:
-        block = self._open
-        if block is None:
-            return
-        if self._half:  # its other half will not come
-            self._half = ""
-            (self.text if isinstance(block, _Text) else self.thinking)("\ufffd")
-        self._open = None
-        whole = "".join(block.pieces)
-        block.pieces = [whole]
-        end = TextEnd if isinstance(block, _Text) else ThinkingEnd
-        self._events.append(end(block.index, whole))
 
     def _start_call(self, call: _Call) -> None:
         if not call.started:
@@ -201,11 +232,12 @@ class AnswerBuilder:
         return self._close_call(block) if isinstance(block, _Call) else _prose(block)
 
     def _close_call(self, call: _Call) -> ToolCall:
-        self._start_call(call)
-        arguments, error = parse_arguments("".join(call.pieces))
-        whole = ToolCall(call.id, call.name, arguments, arguments_error=error)
-        self._events.append(ToolCallEnd(call.index, whole))
-        return whole
+        if call.whole is None:
+            self._start_call(call)
+            arguments, error = parse_arguments("".join(call.pieces))
+            call.whole = ToolCall(call.id, call.name, arguments, call.signature, arguments_error=error)
+            self._events.append(ToolCallEnd(call.index, call.whole))
+        return call.whole
 
     def _message(
         self, content: Sequence[AssistantContent], stop_reason: StopReason, raw: str | None
@@ -215,6 +247,7 @@ class AnswerBuilder:
             content=content,
             stop_reason=stop_reason,
             raw_stop_reason=raw,
+            end_turn=self.end_turn,
             response_id=self.response_id,
             response_model=self.response_model,
             usage=self.usage,
@@ -234,7 +267,9 @@ class AnswerBuilder:
 
 def _prose(block: _Text | _Thinking) -> TextContent | ThinkingContent:
     text = "".join(block.pieces)
-    return ThinkingContent(text, block.signature) if isinstance(block, _Thinking) else TextContent(text)
+    if isinstance(block, _Thinking):
+        return ThinkingContent(text, block.signature, block.redacted)
+    return TextContent(text, block.signature)
 
 
 # ------------------------------------------------------------------ arguments

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Protocol
 
 import trio
 
+from pi_trio import codec
 from pi_trio.errors import ProviderError
-from pi_trio.llm.protocol import Failure, StreamEvent, StreamEvents
-from pi_trio.llm.sse import SseRequest, SseStream, open_sse
+from pi_trio.llm.loose import CutShortError
+from pi_trio.llm.protocol import Failure, Model, StreamEvent, StreamEvents, StreamOptions
+from pi_trio.llm.sse import ResponseHook, SseRequest, SseStream, open_sse
+from pi_trio.llm.thinking import provider_level
+from pi_trio.messages import AssistantMessage
 
-__all__ = ["Decoder", "stream_answer"]
+__all__ = ["Decoder", "bearer", "post", "stream_answer", "unanswered"]
 
 
 class Decoder(Protocol):
@@ -23,16 +27,70 @@ class Decoder(Protocol):
         """Whether the last event has been made."""
 
     def feed(self, event: str, data: str) -> None:
-        """Take in a server-sent event. Raises `ValueError` for what is not the dialect."""
+        """Take in a server-sent event.
+
+        Raises `CutShortError` for half of one, and `ValueError` for what is not the dialect.
+        """
 
     def finish(self) -> None:
-        """The body has come to its end."""
+        """The body has come to its end, perhaps in the middle of an event."""
 
     def fail(self, failure: Failure) -> None:
         """The request or the connection failed."""
 
     def take(self) -> list[StreamEvent]:
         """The events since the last call."""
+
+
+async def post(
+    model: Model, options: StreamOptions, path: str, body: bytes, headers: Mapping[str, str]
+) -> SseRequest:
+    """The request for `body` at `path` under the model's address.
+
+    The model's own headers and those of `options` win over the dialect's.
+    """
+    if options.on_payload is not None:
+        changed = await options.on_payload(codec.loads(body), model)
+        body = body if changed is None else codec.dumps(changed)
+    merged = {"content-type": "application/json", "accept": "text/event-stream"}
+    for more in (headers, model.headers or {}, options.headers or {}):
+        merged.update({name.lower(): value for name, value in more.items()})
+    return SseRequest(
+        url=f"{model.base_url.rstrip('/')}/{path}",
+        headers=merged,
+        body=body,
+        idle_timeout=options.idle_timeout,
+        proxy=options.proxy,
+        on_response=_response_hook(model, options),
+    )
+
+
+def bearer(options: StreamOptions) -> dict[str, str]:
+    """The key as most hosts want it; nothing for a host that wants none."""
+    return {"authorization": f"Bearer {options.api_key}"} if options.api_key else {}
+
+
+def _response_hook(model: Model, options: StreamOptions) -> ResponseHook | None:
+    notify = options.on_response
+    if notify is None:
+        return None
+
+    async def on_response(status: int, headers: Mapping[str, str]) -> None:
+        await notify(status, headers, model)
+
+    return on_response
+
+
+def unanswered(model: Model, options: StreamOptions) -> AssistantMessage:
+    """The answer before anything of it has come."""
+    return AssistantMessage(
+        (),
+        model.api,
+        model.provider,
+        model.id,
+        thinking_level=options.thinking_level,
+        provider_thinking_level=provider_level(model, options.thinking_level),
+    )
 
 
 @asynccontextmanager
@@ -63,7 +121,7 @@ class _Decoded(trio.abc.ReceiveChannel[Sequence[StreamEvent]]):
                 if decoder.ended:
                     return
                 decoder.feed(event.event, event.data)
-        except trio.EndOfChannel:
+        except (trio.EndOfChannel, CutShortError):
             decoder.finish()
         except ProviderError as error:
             decoder.fail(error.failure)

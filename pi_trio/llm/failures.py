@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 from typing import Any
 
@@ -13,8 +11,9 @@ import attrs
 
 from pi_trio.codec import loads
 from pi_trio.llm.protocol import Failure, FailureCode
+from pi_trio.llm.waits import asked_wait, retry_after, spoken
 
-__all__ = ["error_failure", "http_failure", "redact", "retry_after", "transport_failure"]
+__all__ = ["error_failure", "http_failure", "redact", "transport_failure"]
 
 _LONGEST_MESSAGE = 2000
 _REQUEST_IDS = ("x-request-id", "request-id", "x-amzn-requestid", "apim-request-id")
@@ -29,21 +28,28 @@ def http_failure(status: int, headers: Mapping[str, str], body: bytes) -> Failur
     error = _parsed(body)
     words = _message(error) or _plain_text(body, headers) or _phrase(status)
     request_id = next((headers[name] for name in _REQUEST_IDS if name in headers), None)
-    return Failure(
-        _clipped(f"{status} {words}"),
-        _classify(status, _names(error), words),
-        status=status,
-        retry_after=retry_after(headers),
-        request_id=request_id,
-    )
+    failure = _failure(status, error, words, retry_after(headers))
+    return attrs.evolve(failure, request_id=request_id)
 
 
 def error_failure(error: Any) -> Failure:
     """The failure that an error object in the middle of a stream tells of."""
     status = _status(error)
     words = _message(error) or "The provider reported an error without saying which."
-    text = f"{status} {words}" if status else words
-    return Failure(_clipped(text), _classify(status, _names(error), words), status=status)
+    return _failure(status, error, words, None)
+
+
+def _failure(status: int | None, error: Any, words: str, wait: float | None) -> Failure:
+    """The failure of an error object. A wait counts only where a later request may succeed."""
+    code = _classify(status, _names(error), words)
+    text = _clipped(f"{status} {words}" if status else words)
+    if code not in ("rate_limit", "overloaded", "server"):
+        return Failure(text, code, status=status)
+    if wait is None:
+        wait = asked_wait(error, words)
+    elif wait >= 1:
+        text = f"{text} (the provider asks to wait {spoken(wait)})"
+    return Failure(text, code, status=status, retry_after=wait)
 
 
 def transport_failure(error: Exception, host: str) -> Failure:
@@ -71,29 +77,6 @@ def redact(failure: Failure, secret: str | None) -> Failure:
     if not secret or len(secret) < _SHORTEST_SECRET or secret not in failure.message:
         return failure
     return attrs.evolve(failure, message=failure.message.replace(secret, "[key]"))
-
-
-def retry_after(headers: Mapping[str, str]) -> float | None:
-    """The wait in seconds that the provider asks for; None if it asks for none that makes sense."""
-    for name, scale in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
-        seconds = _seconds(headers.get(name, ""), scale)
-        if seconds is not None and 0 < seconds < float("inf"):
-            return seconds
-    return None
-
-
-def _seconds(value: str, scale: float) -> float | None:
-    try:
-        return float(value) / scale
-    except ValueError:
-        pass  # an HTTP date, perhaps
-    try:
-        then = parsedate_to_datetime(value)
-    except ValueError:
-        return None
-    if then.tzinfo is None:
-        then = then.replace(tzinfo=UTC)
-    return (then - datetime.now(UTC)).total_seconds()
 
 
 # ------------------------------------------------------------------ which kind
@@ -149,6 +132,17 @@ _CERTAIN: Mapping[int, FailureCode] = {
     529: "overloaded",
 }
 _LIKELY: Mapping[int, FailureCode] = {403: "auth", 413: "context_overflow", 503: "overloaded"}
+_BY_NAME: Mapping[str, FailureCode] = {
+    "api_error": "server",
+    "billing_error": "quota",
+    "internal": "server",
+    "internal_error": "server",
+    "invalid_argument": "invalid_request",
+    "invalid_request_error": "invalid_request",
+    "timeout_error": "timeout",
+    "unavailable": "overloaded",
+}
+"""What an error in the middle of a stream is called, where there is no status any more."""
 
 
 def _classify(status: int | None, names: str, words: str) -> FailureCode:
@@ -165,7 +159,9 @@ def _classify(status: int | None, names: str, words: str) -> FailureCode:
         return _LIKELY[number]
     if number >= 500 or "server_error" in names:
         return "server"
-    return "invalid_request" if number >= 400 else "unknown"
+    if number >= 400:
+        return "invalid_request"
+    return next((_BY_NAME[name] for name in names.lower().split() if name in _BY_NAME), "unknown")
 
 
 # ------------------------------------------------------------------ reading error bodies

@@ -7,13 +7,13 @@ from contextlib import asynccontextmanager
 from typing import Any
 from uuid import uuid4
 
-import orjson
 from attrs import evolve
 
 from pi_trio import codec
 from pi_trio.llm.builder import AnswerBuilder
-from pi_trio.llm.dialect import stream_answer
+from pi_trio.llm.dialect import bearer, post, stream_answer, unanswered
 from pi_trio.llm.failures import error_failure, redact
+from pi_trio.llm.loose import count, get, load_chunk, objects
 from pi_trio.llm.openai_request import REASONING_FIELDS, encode_request
 from pi_trio.llm.pricing import price
 from pi_trio.llm.protocol import (
@@ -26,9 +26,7 @@ from pi_trio.llm.protocol import (
     StreamEvents,
     StreamOptions,
 )
-from pi_trio.llm.sse import ResponseHook, SseRequest
-from pi_trio.llm.thinking import provider_level
-from pi_trio.messages import AssistantMessage, StopReason, Usage
+from pi_trio.messages import StopReason, Usage
 
 __all__ = ["API", "ChunkDecoder", "stream"]
 
@@ -39,38 +37,9 @@ API = "openai-completions"
 async def stream(model: Model, context: Context, options: StreamOptions) -> AsyncIterator[StreamEvents]:
     """Ask a Chat Completions host. See `StreamFunction`."""
     body = encode_request(model, context, options)
-    if options.on_payload is not None:
-        changed = await options.on_payload(codec.loads(body), model)
-        body = body if changed is None else codec.dumps(changed)
-    request = SseRequest(
-        url=f"{model.base_url.rstrip('/')}/chat/completions",
-        headers=_headers(model, options),
-        body=body,
-        idle_timeout=options.idle_timeout,
-        on_response=_response_hook(model, options),
-    )
+    request = await post(model, options, "chat/completions", body, bearer(options))
     async with stream_answer(request, ChunkDecoder(model, options)) as events:
         yield events
-
-
-def _headers(model: Model, options: StreamOptions) -> dict[str, str]:
-    headers = {"content-type": "application/json", "accept": "text/event-stream"}
-    if options.api_key:
-        headers["authorization"] = f"Bearer {options.api_key}"
-    for more in (model.headers, options.headers):
-        headers.update({name.lower(): value for name, value in (more or {}).items()})
-    return headers
-
-
-def _response_hook(model: Model, options: StreamOptions) -> ResponseHook | None:
-    notify = options.on_response
-    if notify is None:
-        return None
-
-    async def on_response(status: int, headers: Mapping[str, str]) -> None:
-        await notify(status, headers, model)
-
-    return on_response
 
 
 # ------------------------------------------------------------------ reading the stream
@@ -104,7 +73,7 @@ class ChunkDecoder:
     def __init__(self, model: Model, options: StreamOptions) -> None:
         self._rates = model.cost
         self._secret = options.api_key
-        self._builder = AnswerBuilder(_unanswered(model, options))
+        self._builder = AnswerBuilder(unanswered(model, options))
         self._finish_reason: str | None = None
         self._started = False
         self._call_ids: dict[int | None, str] = {}
@@ -120,15 +89,13 @@ class ChunkDecoder:
         if data == "[DONE]":
             self._end(marked=True)
             return
-        chunk = _loads(data)
-        if not isinstance(chunk, dict):
-            raise ValueError(f"a chunk is not an object: {data[:80]}")
+        chunk = load_chunk(data)
         self._name(chunk)
-        self._count(chunk.get("usage") or _get(chunk.get("x_groq"), "usage"))
+        self._count(chunk.get("usage") or get(chunk.get("x_groq"), "usage"))
         if chunk.get("error") or event == "error":
             self.fail(error_failure(chunk))
             return
-        for choice in _objects(chunk.get("choices")):
+        for choice in objects(chunk.get("choices")):
             if not choice.get("index"):
                 self._choice(choice)
 
@@ -176,12 +143,12 @@ class ChunkDecoder:
                 self._parts(content)
         if refusal := delta.get("refusal"):
             self._builder.text(str(refusal))
-        for call in _objects(delta.get("tool_calls")):
+        for call in objects(delta.get("tool_calls")):
             self._call(call)
 
     def _parts(self, content: Any) -> None:
         """Content as a list of parts, which is how Mistral sends thinking."""
-        for part in _objects(content):
+        for part in objects(content):
             if thinking := part.get("thinking"):
                 self._builder.thinking(_joined(thinking))
             elif text := part.get("text"):
@@ -235,55 +202,27 @@ class ChunkDecoder:
         return "toolUse" if self._builder.has_calls else "stop"
 
 
-def _unanswered(model: Model, options: StreamOptions) -> AssistantMessage:
-    return AssistantMessage(
-        (),
-        model.api,
-        model.provider,
-        model.id,
-        thinking_level=options.thinking_level,
-        provider_thinking_level=provider_level(model, options.thinking_level),
-    )
-
-
-def _loads(data: str) -> Any:
-    """A chunk holds no number worth the codec's care, and this is the hottest line of a stream."""
-    try:
-        return orjson.loads(data)
-    except orjson.JSONDecodeError:
-        return codec.loads(data)
-
-
 def _joined(thinking: Any) -> str:
     if isinstance(thinking, str):
         return thinking
-    return "".join(str(part.get("text") or "") for part in _objects(thinking))
-
-
-def _objects(value: Any) -> list[dict[str, Any]]:
-    """The objects of a list. Anything else, where a list should be, holds none."""
-    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+    return "".join(str(part.get("text") or "") for part in objects(thinking))
 
 
 # ------------------------------------------------------------------ usage
 
 
-def _get(value: Any, key: str) -> Any:
-    return value.get(key) if isinstance(value, dict) else None
-
-
 def _usage(raw: Mapping[str, Any], rates: ModelCost | None) -> Usage:
     """Usage in our terms: cached tokens apart from input, reasoning inside output."""
-    prompt, completion = _tokens(raw, "prompt_tokens"), _tokens(raw, "completion_tokens")
+    prompt, completion = count(raw, "prompt_tokens"), count(raw, "completion_tokens")
     inputs, outputs = raw.get("prompt_tokens_details"), raw.get("completion_tokens_details")
     cached = (
-        _tokens(inputs, "cached_tokens")
-        or _tokens(raw, "prompt_cache_hit_tokens")  # DeepSeek
-        or _tokens(raw, "cached_tokens")  # Moonshot
+        count(inputs, "cached_tokens")
+        or count(raw, "prompt_cache_hit_tokens")  # DeepSeek
+        or count(raw, "cached_tokens")  # Moonshot
     )
-    written = _tokens(inputs, "cache_write_tokens") or _tokens(raw, "cache_creation_input_tokens")
-    reasoning = _tokens(outputs, "reasoning_tokens")
-    if prompt + completion + reasoning == _tokens(raw, "total_tokens"):
+    written = count(inputs, "cache_write_tokens") or count(raw, "cache_creation_input_tokens")
+    reasoning = count(outputs, "reasoning_tokens")
+    if prompt + completion + reasoning == count(raw, "total_tokens"):
         completion += reasoning  # this host counts it apart
     usage = Usage(
         input=max(0, prompt - cached - written),
@@ -293,13 +232,4 @@ def _usage(raw: Mapping[str, Any], rates: ModelCost | None) -> Usage:
         reasoning=reasoning or None,
         total_tokens=max(prompt, cached + written) + completion,
     )
-    cost = price(usage, rates)
-    billed = raw.get("cost")
-    if isinstance(billed, (int, float)) and not isinstance(billed, bool):
-        cost = evolve(cost, total=float(billed), total_from_provider=True)
-    return evolve(usage, cost=cost)
-
-
-def _tokens(raw: Any, key: str) -> int:
-    value = _get(raw, key)
-    return value if isinstance(value, int) and value > 0 else 0
+    return evolve(usage, cost=price(usage, rates, raw.get("cost")))

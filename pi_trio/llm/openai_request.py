@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
-import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, TypeVar, cast
+from collections.abc import Iterator, Mapping
+from functools import partial
+from typing import Any
 from urllib.parse import urlsplit
 
 from attrs import frozen
 
-from pi_trio import codec
+from pi_trio.llm.encoded import Encodings, dumps
+from pi_trio.llm.handoff import CallIds, Reader, hand_over
+from pi_trio.llm.limits import output_limit
 from pi_trio.llm.protocol import Context, Model, StreamOptions
 from pi_trio.llm.thinking import provider_level
 from pi_trio.messages import (
@@ -28,22 +29,21 @@ from pi_trio.messages import (
     UserMessage,
     text_of,
 )
-from pi_trio.surrogates import mend
 
 __all__ = ["REASONING_FIELDS", "encode_request"]
 
 REASONING_FIELDS = ("reasoning_content", "reasoning", "reasoning_text")
 """The names under which hosts send thinking, and want it handed back."""
 
-_LONGEST_CALL_ID = 40
-_MISTRAL_CALL_ID = re.compile(r"[A-Za-z0-9]{9}")
+_CALL_IDS = CallIds(re.compile(r"[^|]{1,40}"))
+_MISTRAL_CALL_IDS = CallIds(re.compile(r"[A-Za-z0-9]{9}"), prefix="", length=9)
 
 
 def encode_request(model: Model, context: Context, options: StreamOptions) -> bytes:
     """The body of a streaming request."""
     compat = model.compat or {}
     profile = _Profile.of(model)
-    head = _dumps(_parameters(model, options, compat))
+    head = dumps(_parameters(model, context, options, compat))
     body = [head[:-1], b',"messages":[', b",".join(_messages(context, profile)), b"]"]
     if context.tools:
         tools = (_encoded_tools.of(tool, _tool) for tool in context.tools)
@@ -55,46 +55,24 @@ def encode_request(model: Model, context: Context, options: StreamOptions) -> by
 class _Profile:
     """What the encoded form of a message depends on besides the message."""
 
-    provider: str
-    api: str
-    model: str
-    images: bool
+    reader: Reader
     always_reasoning: bool
-    short_call_ids: bool
 
     @classmethod
     def of(cls, model: Model) -> _Profile:
+        call_ids = _MISTRAL_CALL_IDS if model.provider == "mistral" else _CALL_IDS
         compat = model.compat or {}
         return cls(
-            provider=model.provider,
-            api=model.api,
-            model=model.id,
-            images="image" in model.input,
-            always_reasoning=bool(compat.get("requiresReasoningContentOnAssistantMessages")),
-            short_call_ids=model.provider == "mistral",
+            Reader.of(model, call_ids), bool(compat.get("requiresReasoningContentOnAssistantMessages"))
         )
-
-    def call_id(self, call_id: str) -> str:
-        """The id as this host accepts it. Calls and results map alike, whoever made the id."""
-        if self.short_call_ids:
-            return call_id if _MISTRAL_CALL_ID.fullmatch(call_id) else _digest(call_id, 9)
-        if len(call_id) <= _LONGEST_CALL_ID and "|" not in call_id:
-            return call_id
-        return f"call_{_digest(call_id, 32)}"
-
-    def wrote(self, message: AssistantMessage) -> bool:
-        """Whether the model that is asked now gave this answer."""
-        return (message.provider, message.api, message.model) == (self.provider, self.api, self.model)
-
-
-def _digest(text: str, length: int) -> str:
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:length]
 
 
 # ------------------------------------------------------------------ parameters
 
 
-def _parameters(model: Model, options: StreamOptions, compat: Mapping[str, Any]) -> dict[str, Any]:
+def _parameters(
+    model: Model, context: Context, options: StreamOptions, compat: Mapping[str, Any]
+) -> dict[str, Any]:
     out: dict[str, Any] = {"model": model.id, "stream": True}
     if compat.get("supportsUsageInStreaming") is not False:
         out["stream_options"] = {"include_usage": True}
@@ -102,11 +80,27 @@ def _parameters(model: Model, options: StreamOptions, compat: Mapping[str, Any])
         out["temperature"] = options.temperature
     if options.max_tokens is not None:
         field = compat.get("maxTokensField") or _max_tokens_field(model)
-        out[field] = min(options.max_tokens, model.max_tokens)
+        out[field] = output_limit(model, context, options.max_tokens)
+    return {**out, **_thinking(model, options, compat)}
+
+
+def _thinking(model: Model, options: StreamOptions, compat: Mapping[str, Any]) -> dict[str, Any]:
+    """How much to think, in the host's own words: an effort, a switch, or nothing."""
+    if not model.reasoning:
+        return {}
     effort = provider_level(model, options.thinking_level)
-    if effort is not None and compat.get("supportsReasoningEffort") is not False:
-        out["reasoning_effort"] = effort
-    return out
+    match compat.get("thinkingFormat"):
+        case "openrouter":
+            return {"reasoning": {"effort": effort or "none"}}
+        case "deepseek" | "zai":
+            return {"thinking": {"type": "enabled" if effort else "disabled"}}
+        case "qwen":
+            return {"enable_thinking": bool(effort)}
+        case "qwen-chat-template":
+            return {"chat_template_kwargs": {"enable_thinking": bool(effort)}}
+    if effort is None or compat.get("supportsReasoningEffort") is False:
+        return {}
+    return {"reasoning_effort": effort}
 
 
 def _max_tokens_field(model: Model) -> str:
@@ -116,7 +110,7 @@ def _max_tokens_field(model: Model) -> str:
 
 def _tool(tool: ToolSchema) -> bytes:
     function = {"name": tool.name, "description": tool.description, "parameters": dict(tool.parameters)}
-    return _dumps({"type": "function", "function": function})
+    return dumps({"type": "function", "function": function})
 
 
 # ------------------------------------------------------------------ messages
@@ -124,98 +118,58 @@ def _tool(tool: ToolSchema) -> bytes:
 
 @frozen
 class _Piece:
-    """A message as it is sent: empty if left out. Images of a tool result go apart."""
+    """A message as it is sent. Images of a tool result go apart, after all results."""
 
-    body: bytes = b""
+    body: bytes
     images: bytes = b""
-    calls: tuple[str, ...] = ()
 
 
 def _messages(context: Context, profile: _Profile) -> Iterator[bytes]:
-    """The encoded messages. Every call is followed by its results, and those by their images."""
     if context.system_prompt:
-        yield _dumps({"role": "system", "content": context.system_prompt})
-    encodings = _encoded_messages.setdefault(profile, _Encodings())
-    tail = _Tail(profile)
-
-    def encode(message: LlmMessage) -> _Piece:
-        return _piece(message, profile)
-
-    for message in context.messages:
+        yield dumps({"role": "system", "content": context.system_prompt})
+    encodings = _encoded_messages.setdefault(profile, Encodings())
+    encode = partial(_piece, profile)
+    images: list[bytes] = []
+    for message in hand_over(context.messages, profile.reader):
         piece = encodings.of(message, encode)
-        if isinstance(message, ToolResultMessage):
-            yield piece.body
-            tail.take_result(message.tool_call_id, piece.images)
-        elif isinstance(message, SystemMessage) and tail.unanswered:
-            tail.held.append(piece.body)
-        else:
-            yield from tail.settle()
-            if piece.body:
-                yield piece.body
-            tail.unanswered = list(piece.calls)
-    yield from tail.settle()
+        if images and not isinstance(message, ToolResultMessage):
+            yield _tool_images(images)
+            images = []
+        yield piece.body
+        if piece.images:
+            images.append(piece.images)
+    if images:
+        yield _tool_images(images)
 
 
-class _Tail:
-    """What must still come before the next message: results, their images, system messages."""
-
-    def __init__(self, profile: _Profile) -> None:
-        self.unanswered: list[str] = []
-        self.held: list[bytes] = []
-        self._images: list[bytes] = []
-        self._profile = profile
-
-    def take_result(self, call_id: str, images: bytes) -> None:
-        if call_id in self.unanswered:
-            self.unanswered.remove(call_id)
-        if images:
-            self._images.append(images)
-
-    def settle(self) -> Iterator[bytes]:
-        for call_id in self.unanswered:
-            yield _tool_message(self._profile.call_id(call_id), "No result provided")
-        if self._images:
-            note = _dumps(_text_part("The images that the tools returned:"))
-            yield b'{"role":"user","content":[' + b",".join([note, *self._images]) + b"]}"
-        yield from filter(None, self.held)
-        self.unanswered, self._images, self.held = [], [], []
+def _tool_images(images: list[bytes]) -> bytes:
+    """Results hold text only, so what they show comes from the user."""
+    note = dumps(_text_part("The images that the tools returned:"))
+    return b'{"role":"user","content":[' + b",".join([note, *images]) + b"]}"
 
 
-def _piece(message: LlmMessage, profile: _Profile) -> _Piece:
+def _piece(profile: _Profile, message: LlmMessage) -> _Piece:
     match message:
         case SystemMessage():
-            text = text_of(message.content)
-            return _Piece(_dumps({"role": "system", "content": text}) if text else b"")
+            return _Piece(dumps({"role": "system", "content": text_of(message.content)}))
         case UserMessage():
-            return _Piece(_user(message, profile))
+            return _Piece(dumps({"role": "user", "content": _user_content(message)}))
         case ToolResultMessage():
-            return _tool_result(message, profile)
+            return _tool_result(message)
         case AssistantMessage():
-            return _assistant(message, profile)
+            return _Piece(dumps(_assistant(message, profile)))
 
 
-def _user(message: UserMessage, profile: _Profile) -> bytes:
+def _user_content(message: UserMessage) -> Any:
     if isinstance(message.content, str):
-        return _dumps({"role": "user", "content": message.content})
-    parts = list(_parts(message.content, profile))
-    if not parts:
-        return b""
+        return message.content
+    parts = [_part(block) for block in message.content]
     only_text = len(parts) == 1 and parts[0]["type"] == "text"
-    return _dumps({"role": "user", "content": parts[0]["text"] if only_text else parts})
+    return parts[0]["text"] if only_text else parts
 
 
-def _parts(content: Iterable[UserContent], profile: _Profile) -> Iterator[dict[str, Any]]:
-    """Text and images; a model without eyes is told once that there were some."""
-    omitted = False
-    for block in content:
-        if isinstance(block, TextContent):
-            yield _text_part(block.text)
-            omitted = False
-        elif isinstance(block, ImageContent) and profile.images:
-            yield _image_part(block)
-        elif isinstance(block, ImageContent) and not omitted:
-            yield _text_part("(image omitted: model does not support images)")
-            omitted = True
+def _part(block: UserContent) -> dict[str, Any]:
+    return _image_part(block) if isinstance(block, ImageContent) else _text_part(text_of((block,)))
 
 
 def _text_part(text: str) -> dict[str, Any]:
@@ -226,38 +180,23 @@ def _image_part(image: ImageContent) -> dict[str, Any]:
     return {"type": "image_url", "image_url": {"url": f"data:{image.mime_type};base64,{image.data}"}}
 
 
-def _tool_result(message: ToolResultMessage, profile: _Profile) -> _Piece:
-    text = text_of(message.content)
+def _tool_result(message: ToolResultMessage) -> _Piece:
     blocks = () if isinstance(message.content, str) else message.content
-    images = [block for block in blocks if isinstance(block, ImageContent)]
-    if images and not profile.images:
-        text = "\n".join(filter(None, [text, "(tool image omitted: model does not support images)"]))
-    text = text or ("(see the image that follows)" if images else "(no output)")
-    body = _tool_message(profile.call_id(message.tool_call_id), text)
-    sent = images if profile.images else []
-    return _Piece(body, b",".join(_dumps(_image_part(image)) for image in sent))
+    images = [dumps(_image_part(block)) for block in blocks if isinstance(block, ImageContent)]
+    text = text_of(message.content) or "(see the image that follows)"
+    body = dumps({"role": "tool", "tool_call_id": message.tool_call_id, "content": text})
+    return _Piece(body, b",".join(images))
 
 
-def _tool_message(call_id: str, text: str) -> bytes:
-    return _dumps({"role": "tool", "tool_call_id": call_id, "content": text})
-
-
-def _assistant(message: AssistantMessage, profile: _Profile) -> _Piece:
-    """An answer given back. Failed ones are left out; aborted ones keep only their text."""
-    if message.stop_reason == "error":
-        return _Piece()
-    calls = () if message.stop_reason == "aborted" else message.tool_calls
+def _assistant(message: AssistantMessage, profile: _Profile) -> dict[str, Any]:
     text = "".join(block.text for block in message.content if isinstance(block, TextContent))
-    if not text.strip() and not calls:
-        return _Piece()
     out: dict[str, Any] = {"role": "assistant", "content": text or None}
     if profile.always_reasoning:
         out["reasoning_content"] = ""
-    if profile.wrote(message):
-        out.update(_reasoning(message))
-    if calls:
-        out["tool_calls"] = [_call(call, profile) for call in calls]
-    return _Piece(_dumps(out), calls=tuple(call.id for call in calls))
+    out.update(_reasoning(message))
+    if calls := message.tool_calls:
+        out["tool_calls"] = [_call(call) for call in calls]
+    return out
 
 
 def _reasoning(message: AssistantMessage) -> dict[str, str]:
@@ -270,43 +209,10 @@ def _reasoning(message: AssistantMessage) -> dict[str, str]:
     return fields
 
 
-def _call(call: ToolCall, profile: _Profile) -> dict[str, Any]:
-    arguments = _dumps(dict(call.arguments)).decode()
-    return {
-        "id": profile.call_id(call.id),
-        "type": "function",
-        "function": {"name": call.name, "arguments": arguments},
-    }
+def _call(call: ToolCall) -> dict[str, Any]:
+    arguments = dumps(dict(call.arguments)).decode()
+    return {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": arguments}}
 
 
-def _dumps(value: Any) -> bytes:
-    """JSON that every host can read: no host takes the lone surrogates an old session may hold."""
-    data = codec.dumps(value)
-    return codec.dumps(mend(value)) if b"\\ud" in data else data
-
-
-# ------------------------------------------------------------------ encoded once
-
-
-_T = TypeVar("_T")
-_V = TypeVar("_V")
-
-
-class _Encodings:
-    """Encoded values by identity, each kept as long as the value itself."""
-
-    def __init__(self) -> None:
-        self._made: dict[int, tuple[weakref.ref[Any], Any]] = {}
-
-    def of(self, value: _V, encode: Callable[[_V], _T]) -> _T:
-        """`encode(value)`, made at the first call."""
-        key = id(value)
-        made = self._made.get(key)
-        if made is None:
-            forget = weakref.ref(value, lambda _: self._made.pop(key, None))
-            made = self._made[key] = forget, encode(value)
-        return cast("_T", made[1])
-
-
-_encoded_tools = _Encodings()
-_encoded_messages: dict[_Profile, _Encodings] = {}
+_encoded_tools = Encodings()
+_encoded_messages: dict[_Profile, Encodings] = {}

@@ -9,6 +9,7 @@ from __future__ import annotations
 import attrs
 from attrs import define, field, frozen
 
+from pi_trio.llm.growing_json import GrowingObject
 from pi_trio.llm.protocol import (
     StreamEvent,
     TextDelta,
@@ -17,6 +18,7 @@ from pi_trio.llm.protocol import (
     ThinkingDelta,
     ThinkingEnd,
     ThinkingStart,
+    ToolCallDelta,
     ToolCallEnd,
     ToolCallStart,
 )
@@ -35,15 +37,17 @@ __all__ = ["PartialMessage", "PartialView"]
 
 @define
 class _Block:
-    """One content block so far: pieces of text, or the value that closed it."""
+    """One content block so far: pieces of text, a call with growing arguments, or a whole call."""
 
     kind: type[TextContent] | type[ThinkingContent] | type[ToolCall]
     pieces: list[str] = field(factory=list)
-    whole: AssistantContent | None = None
+    call: ToolCall | None = None
+    arguments: GrowingObject | None = None
 
     def value(self) -> AssistantContent:
-        if self.whole is not None:
-            return self.whole
+        if self.call is not None:
+            arguments = self.arguments
+            return self.call if arguments is None else attrs.evolve(self.call, arguments=arguments.value())
         text = "".join(self.pieces)
         self.pieces = [text]
         return ThinkingContent(text) if self.kind is ThinkingContent else TextContent(text)
@@ -100,12 +104,16 @@ class PartialMessage:
                 blocks[index] = _Block(TextContent, [text])
             case ThinkingEnd(index, text):
                 blocks[index] = _Block(ThinkingContent, [text])
+            case ToolCallDelta(index, delta):
+                block = blocks.get(index)
+                if block is not None and block.arguments is not None:
+                    block.arguments.feed(delta)
             case ToolCallStart(index, call_id, name):
-                blocks[index] = _Block(ToolCall, whole=ToolCall(call_id, name))
+                blocks[index] = _Block(ToolCall, call=ToolCall(call_id, name), arguments=GrowingObject())
             case ToolCallEnd(index, call):
-                blocks[index] = _Block(ToolCall, whole=call)
+                blocks[index] = _Block(ToolCall, call=call)
             case _:
-                pass  # start, argument pieces and the terminal event change no block
+                pass  # start and the terminal event change no block
 
 
 @frozen
@@ -117,7 +125,7 @@ class PartialView:
 
     @property
     def message(self) -> AssistantMessage:
-        """The message with all blocks so far; tool calls have arguments once they are whole."""
+        """The message with all blocks so far, tool calls with as much of their arguments as came."""
         return self._partial._message_at(self._count)
 
     @property

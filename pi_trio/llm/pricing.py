@@ -15,14 +15,20 @@ __all__ = ["price"]
 _MILLION = 1_000_000
 
 
-def price(usage: Usage, rates: ModelCost | None) -> Cost:
+def price(usage: Usage, rates: ModelCost | None, billed: Any = None) -> Cost:
     """The cost of `usage` at the model's rates; all zero when the price is unknown.
 
-    A model may have dearer tiers for long input: the highest one reached holds for the
-    whole request. A one-hour cache write costs twice the input rate.
+    A total that the provider `billed` stands instead of the sum. A model may have dearer tiers
+    for long input: the highest one reached holds for the whole request. A one-hour cache write
+    costs twice the input rate.
     """
-    if rates is None:
-        return Cost()
+    cost = Cost() if rates is None else _by_rates(usage, rates)
+    if isinstance(billed, (int, float)) and not isinstance(billed, bool):
+        return evolve(cost, total=float(billed), total_from_provider=True)
+    return cost
+
+
+def _by_rates(usage: Usage, rates: ModelCost) -> Cost:
     tier = _tier(rates, usage.input + usage.cache_read + usage.cache_write)
     long_writes = usage.cache_write_1h or 0
 

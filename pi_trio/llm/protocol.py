@@ -19,6 +19,7 @@ from attrs import define, field, frozen
 from pi_trio.messages import EMPTY, AgentMessage, AssistantMessage, LlmMessage, ToolCall, ToolSchema, as_tuple
 
 __all__ = [
+    "CacheRetention",
     "Context",
     "Done",
     "Failed",
@@ -44,6 +45,7 @@ __all__ = [
 ]
 
 ThinkingLevel: TypeAlias = Literal["off", "minimal", "low", "medium", "high", "xhigh", "max"]
+CacheRetention: TypeAlias = Literal["none", "short", "long"]
 
 
 # ------------------------------------------------------------------ what is asked
@@ -101,7 +103,11 @@ class Context:
 class StreamOptions:
     """How one request is to be sent. Times are seconds.
 
-    `on_payload` may return another request body; `on_response` sees status and headers.
+    `idle_timeout` is how long the provider may send nothing, also before its first byte.
+    Without a `proxy` (a URL) that of the environment is used, if there is one.
+    `cache_retention` is how long the provider is to keep the prompt for later requests, where it
+    wants to be told. `on_payload` may return another request body; `on_response` sees status and
+    headers.
     """
 
     api_key: str | None = None
@@ -110,10 +116,11 @@ class StreamOptions:
     temperature: float | None = None
     max_tokens: int | None = None
     session_id: str | None = None
+    cache_retention: CacheRetention = "short"
     transport: str = "auto"
     headers: Mapping[str, str] | None = None
     idle_timeout: float = 300.0
-    max_retry_delay_ms: int | None = None
+    proxy: str | None = None
     on_payload: Callable[[dict[str, Any], Model], Awaitable[dict[str, Any] | None]] | None = None
     on_response: Callable[[int, Mapping[str, str], Model], Awaitable[None]] | None = None
 

@@ -1,27 +1,47 @@
-"""The models there are: the built-in catalogue, models.json over it, and the demo model."""
+"""The models there are: the catalogue, local servers, what a program adds, and the demo model."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from importlib.resources import files
+import re
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from attrs import evolve, field, frozen
+import attrs
+from attrs import evolve, frozen
 
-from pi_trio.codec import from_json, loads
-from pi_trio.errors import ConfigError
-from pi_trio.llm import demo, openai_completions
+from pi_trio.errors import ConfigError, ProviderError
+from pi_trio.llm import anthropic_messages, demo, google_generative_ai, openai_completions, openai_responses
 from pi_trio.llm.auth import Auth, Credential, ProviderKeys
+from pi_trio.llm.catalogue import Provider, build_providers, merged, read_listed, write_listed
+from pi_trio.llm.discovery import WITHIN, discover, local_servers
+from pi_trio.llm.listing import can_list, list_models
 from pi_trio.llm.models_file import check_models, read_models_file
-from pi_trio.llm.protocol import Model, StreamFunction, ThinkingLevel
-from pi_trio.llm.thinking import LEVELS
+from pi_trio.llm.protocol import (
+    Context,
+    Done,
+    Failed,
+    Failure,
+    Model,
+    StreamEvents,
+    StreamFunction,
+    StreamOptions,
+    ThinkingLevel,
+)
+from pi_trio.llm.thinking import LEVELS, clamp_level
+from pi_trio.messages import AssistantMessage
 
 __all__ = ["ModelChoice", "Models", "Provider", "register_api"]
 
+_DATED = re.compile(r"-(\d{8}|\d{4}-\d{2}-\d{2})$")
+
 _APIS: dict[str, StreamFunction] = {
     openai_completions.API: openai_completions.stream,
+    openai_responses.API: openai_responses.stream,
+    anthropic_messages.API: anthropic_messages.stream,
+    google_generative_ai.API: google_generative_ai.stream,
     demo.API: demo.stream,
 }
 
@@ -29,22 +49,6 @@ _APIS: dict[str, StreamFunction] = {
 def register_api(api: str, stream: StreamFunction) -> None:
     """Make models of this `api` usable; an earlier function of the name is replaced."""
     _APIS[api] = stream
-
-
-@frozen
-class Provider:
-    """A vendor: where its models are and how it is paid."""
-
-    id: str
-    name: str
-    models: tuple[Model, ...] = ()
-    base_url: str = ""
-    api: str = openai_completions.API
-    keys: ProviderKeys = field(repr=False, kw_only=True)
-
-    def model(self, model_id: str) -> Model | None:
-        """The model with exactly this id."""
-        return next((model for model in self.models if model.id == model_id), None)
 
 
 @frozen
@@ -60,25 +64,64 @@ class Models:
 
     def __init__(self, agent_dir: Path, environ: Mapping[str, str] = os.environ) -> None:
         self.path = agent_dir / "models.json"
+        self.listed_path = agent_dir / "models-listed.json"
         self.auth = Auth(agent_dir, environ)
         self.findings: list[ConfigError] = []
+        self._environ = environ
+        self._added: dict[str, Provider] = {}
+        self._local: set[str] = set()
         self._providers: dict[str, Provider] = {}
         self._overlays: list[tuple[str, Mapping[str, Any]]] = []
         self.reload()
 
     def reload(self) -> None:
         """Read models.json again, as a model selector does when it opens."""
-        catalogue = loads(files("pi_trio.llm").joinpath("catalogue.json").read_bytes())["providers"]
         try:
             configured = read_models_file(self.path)
             self.findings = []
         except ConfigError as error:
             configured, self.findings = {}, [error]
         for name, entry in self._overlays:
-            configured = {**configured, name: _merged(configured.get(name, {}), entry)}
-        merged = [_provider(name, catalogue.get(name, {}), entry) for name, entry in configured.items()]
-        built_in = [_provider(name, entry, {}) for name, entry in catalogue.items() if name not in configured]
-        self._providers = {provider.id: provider for provider in [*merged, *built_in, _demo_provider()]}
+            configured = {**configured, name: merged(configured.get(name, {}), entry)}
+        known = build_providers(configured, read_listed(self.listed_path))
+        self._providers = {provider.id: provider for provider in known} | self._added
+        self._providers[demo.PROVIDER] = _demo_provider()
+
+    # ---- changing what there is
+
+    def set_provider(self, provider: Provider) -> None:
+        """Add a provider of the program's own, or put it in the place of the one with its id."""
+        self._added[provider.id] = provider
+        self.reload()
+
+    async def discover(self, within: float = WITHIN) -> tuple[Provider, ...]:
+        """Look for model servers on this machine for so many seconds, and add those that answer.
+
+        What was found before is replaced; a provider that models.json or the program has under
+        the same id stays. With the variable `PI_OFFLINE` nothing is asked.
+        """
+        if self._environ.get("PI_OFFLINE"):
+            return ()
+        found = await discover(local_servers(self._environ), within)
+        new = [each for each in found if each.id in self._local or each.id not in self._providers]
+        for provider in new:
+            self._local.add(provider.id)
+            self.set_provider(provider)
+        return tuple(new)
+
+    async def refresh(self, provider: str, proxy: str | None = None) -> int:
+        """Ask a provider which models it has, and keep the answer. Returns how many it lists.
+
+        Raises `ConfigError` without a key or a known way to ask, `ProviderError` if it refuses,
+        and `StorageError` if the answer cannot be kept.
+        """
+        known = self.provider(provider)
+        if not can_list(known.api):
+            raise ConfigError(f"{provider} speaks {known.api!r}, which has no known list of models.")
+        listed = await list_models(known.api, known.base_url, await self.auth.resolve(known.keys), proxy)
+        write_listed(self.listed_path, {provider: listed})
+        self.reload()
+        return len(listed)
 
     def overlay(self, provider: str, entry: Mapping[str, Any]) -> Callable[[], None]:
         """Lay an entry, as models.json has it, over what is known of a provider.
@@ -102,6 +145,14 @@ class Models:
     def providers(self) -> tuple[Provider, ...]:
         """All providers: those of models.json first, the demo last."""
         return tuple(self._providers.values())
+
+    def provider(self, provider: str) -> Provider:
+        """The provider of this id. Raises `ConfigError` if there is none."""
+        try:
+            return self._providers[provider]
+        except KeyError:
+            known = ", ".join(self._providers)
+            raise ConfigError(f"There is no provider {provider!r}; known are {known}.") from None
 
     def all(self) -> tuple[Model, ...]:
         """Every model that is known by name."""
@@ -155,12 +206,11 @@ class Models:
         return found[0] if found else None
 
     def _preferred(self, models: Sequence[Model], wanted: str) -> list[Model]:
-        """Those named in full, else those with a credential, where that narrows the choice."""
+        """Those named in full, with a credential, and without a date, where that narrows the choice."""
         full = [model for model in models if model.reference.lower() == wanted]
-        if full:
-            return full
         usable = [model for model in self.available() if model in models]
-        return usable or list(models)
+        left = full or usable or list(models)
+        return [model for model in left if not _DATED.search(model.id)] or left
 
     def _guess(self, pattern: str) -> Model:
         """A model that the catalogue does not know, of a provider that it does."""
@@ -192,6 +242,38 @@ class Models:
             known = ", ".join(sorted(_APIS))
             raise ConfigError(f"{model.reference} speaks {model.api!r}; known are {known}.") from None
 
+    @asynccontextmanager
+    async def stream_simple(
+        self, model: Model, context: Context, options: StreamOptions | None = None
+    ) -> AsyncIterator[StreamEvents]:
+        """Ask `model`, with its key and headers and a thinking level that it has.
+
+        A key in `options` wins over the one that would be found. Raises `ConfigError` as
+        `credential` and `stream_function` do; failures of the provider are events.
+        """
+        options = options or StreamOptions()
+        credential = await self.credential(model, options.api_key)
+        options = attrs.evolve(
+            options,
+            api_key=credential.key,
+            headers={**(options.headers or {}), **credential.headers},
+            thinking_level=clamp_level(model, options.thinking_level),
+        )
+        async with self.stream_function(model)(model, context, options) as events:
+            yield events
+
+    async def complete_simple(
+        self, model: Model, context: Context, options: StreamOptions | None = None
+    ) -> AssistantMessage:
+        """The whole answer of `model`. Raises what `stream_simple` does, and `ProviderError`."""
+        async with self.stream_simple(model, context, options) as events:
+            async for event in events:
+                if isinstance(event, Done):
+                    return event.message
+                if isinstance(event, Failed):
+                    raise ProviderError(event.failure)
+        raise ProviderError(Failure("The stream ended before the answer was complete.", "transport"))
+
     async def credential(self, model: Model, explicit: str | None = None) -> Credential:
         """The key for `model` and its headers. Raises `ConfigError`; see `Auth.resolve`."""
         keys = self._keys(model.provider)
@@ -212,45 +294,3 @@ class Models:
 def _demo_provider() -> Provider:
     keys = ProviderKeys(demo.PROVIDER, keyless=True)
     return Provider(demo.PROVIDER, "Demo", (demo.MODEL,), api=demo.API, keys=keys)
-
-
-# ------------------------------------------------------------------ from the two files
-
-
-_SHARED = ("api", "baseUrl", "headers", "compat")
-"""What a model takes from its provider unless it says otherwise."""
-
-
-def _provider(name: str, built_in: Mapping[str, Any], configured: Mapping[str, Any]) -> Provider:
-    """A provider of the catalogue with what models.json says over it; either may be empty."""
-    shared = {"api": openai_completions.API, **_merged(built_in, configured)}
-    defaults = {"provider": name, **{key: shared[key] for key in _SHARED if key in shared}}
-    models = {
-        entry["id"]: from_json(Model, _merged({"name": entry["id"], **defaults}, entry))
-        for entry in _entries(built_in, configured)
-    }
-    return Provider(
-        name,
-        shared.get("name", name),
-        tuple(models.values()),
-        shared.get("baseUrl", ""),
-        shared["api"],
-        keys=ProviderKeys(name, configured.get("apiKey"), tuple(built_in.get("keyVariables", ()))),
-    )
-
-
-def _entries(built_in: Mapping[str, Any], configured: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """The model entries of both files; one that comes later replaces one of the same id."""
-    overrides = configured.get("modelOverrides", {})
-    for entry in built_in.get("models", ()):
-        yield _merged(entry, overrides.get(entry["id"], {}))
-    yield from configured.get("models", ())
-
-
-def _merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
-    """Objects field by field, anything else replaced."""
-    merged = dict(base)
-    for key, value in over.items():
-        old = merged.get(key)
-        merged[key] = {**old, **value} if isinstance(old, dict) and isinstance(value, dict) else value
-    return merged

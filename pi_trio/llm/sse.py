@@ -39,12 +39,16 @@ ResponseHook: TypeAlias = Callable[[int, Mapping[str, str]], Awaitable[None]]
 
 @frozen(kw_only=True)
 class SseRequest:
-    """What to send. `idle_timeout` is how long the server may be silent, in seconds."""
+    """What to send. `idle_timeout` is how long the server may be silent, in seconds.
+
+    `proxy` is the URL of one to go through; None leaves that to the environment.
+    """
 
     url: str
     headers: Mapping[str, str]
     body: bytes
     idle_timeout: float
+    proxy: str | None = None
     on_response: ResponseHook | None = None
 
 
@@ -127,7 +131,7 @@ async def _read(request: SseRequest, headers: list[tuple[bytes, bytes]], stream:
     failure = None
     try:
         host = httpx.URL(request.url).netloc.decode()
-        client = http_client(request.url)
+        client = http_client(request.url, request.proxy)
         async with client.stream(
             "POST", request.url, content=request.body, headers=headers, timeout=timeout
         ) as response:
@@ -139,6 +143,8 @@ async def _read(request: SseRequest, headers: list[tuple[bytes, bytes]], stream:
                 failure = await _read_failure(response)
     except (httpx.HTTPError, httpx.InvalidURL) as error:
         failure = transport_failure(error, host)
+    except ConfigError as error:
+        failure = Failure(str(error), "configuration")
     finally:
         stream.end(failure)
 
@@ -173,7 +179,8 @@ async def _read_events(response: httpx.Response, stream: SseStream) -> None:
                     await stream.put(full)
             yield b"\n\n"  # some servers leave out the blank line after the last event
 
-    body = httpx.Response(200, headers={"content-type": "text/event-stream; charset=utf-8"}, stream=Pieces())
+    kind = "text/event-stream; charset=utf-8-sig"  # which passes over a mark of the byte order
+    body = httpx.Response(200, headers={"content-type": kind}, stream=Pieces())
     async for event in EventSource(body).aiter_sse():
         if event.data:
             batch.append(event)  # noqa: PERF401 - `batch` is handed over and replaced meanwhile

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import get_args
 
 from pi_trio.llm.protocol import Model, ThinkingLevel
 
-__all__ = ["LEVELS", "clamp_level", "provider_level", "supported_levels"]
+__all__ = ["LEVELS", "budget_tokens", "clamp_level", "provider_level", "supported_levels"]
 
 LEVELS: tuple[ThinkingLevel, ...] = get_args(ThinkingLevel)
 
 _NEED_A_MAPPING = ("xhigh", "max")
+_BUDGETS = {"minimal": 1024, "low": 2048, "medium": 8192, "high": 16_384}
 
 
 def supported_levels(model: Model) -> tuple[ThinkingLevel, ...]:
@@ -44,3 +46,11 @@ def provider_level(model: Model, level: ThinkingLevel) -> str | None:
     clamped = clamp_level(model, level)
     mapped = (model.thinking_level_map or {}).get(clamped)
     return mapped if mapped is not None or clamped == "off" else clamped
+
+
+def budget_tokens(
+    level: ThinkingLevel, own: Mapping[str, int] | None, usual: Mapping[str, int] = _BUDGETS
+) -> int:
+    """The tokens that `level` may take, for providers that count them; `own` are the user's figures."""
+    name = "high" if level in _NEED_A_MAPPING else level
+    return (own or {}).get(name, usual[name])

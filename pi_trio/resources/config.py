@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import get_args
 
 from attrs import evolve, field, frozen
 
 from pi_trio.approval import GateMode
 from pi_trio.errors import ConfigError
-from pi_trio.llm.protocol import ThinkingLevel
+from pi_trio.llm.protocol import CacheRetention, ThinkingLevel
 from pi_trio.llm.thinking import LEVELS
 from pi_trio.resources.paths import absolute, find_agent_dir, home_directory, working_directory
 from pi_trio.resources.settings import Settings, load_settings
@@ -27,6 +29,7 @@ class RuntimeConfig:
     all projects; None keeps them in the agent directory, by project. `approve` is the word of
     a person on the own resources of `cwd`, for this time; `trust` is what came of it.
     `extensions` were named on the command line. `mode` wins over that of the settings.
+    `cache_retention` is how long providers are asked to keep a prompt.
     `can_ask`: somebody is there who answers questions (`Runtime.answer`). `findings` are
     sentences about odd things in the settings files.
     """
@@ -37,6 +40,7 @@ class RuntimeConfig:
     settings: Settings = field(factory=Settings)
     model: str | None = None
     thinking_level: ThinkingLevel | None = None
+    cache_retention: CacheRetention = "short"
     api_key: str | None = field(default=None, repr=False)
     demo: bool = False
     no_session: bool = False
@@ -65,7 +69,7 @@ class RuntimeConfig:
 
         `approve` is the word of a person on the project's own resources, for this time. Raises
         `ConfigError` if there is no usable home or working directory, if the settings are not
-        JSON, or if there is no such thinking level.
+        JSON, or if there is no such thinking level or cache retention.
         """
         level = next((each for each in LEVELS if each == thinking_level), None)
         if thinking_level is not None and level is None:
@@ -80,6 +84,7 @@ class RuntimeConfig:
             settings=settings,
             model=model,
             thinking_level=level,
+            cache_retention=_cache_retention(os.environ.get("PI_CACHE_RETENTION", "")),
             api_key=api_key,
             demo=demo,
             no_session=no_session,
@@ -115,3 +120,12 @@ def _judge(agent_dir: Path, cwd: Path, approve: bool | None) -> tuple[Trust, Set
         settings, findings = load_settings(agent_dir / "settings.json", cwd / ".pi" / "settings.json")
     told = (trust.finding,) if trust.finding else ()
     return trust, settings, (*findings, *told)
+
+
+def _cache_retention(word: str) -> CacheRetention:
+    """How long prompts are to be kept, as the environment says it."""
+    known: tuple[CacheRetention, ...] = get_args(CacheRetention)
+    found = next((each for each in known if each == (word or "short")), None)
+    if found is None:
+        raise ConfigError(f"PI_CACHE_RETENTION is {word!r}; it may be one of {', '.join(known)}")
+    return found

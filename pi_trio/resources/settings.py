@@ -73,6 +73,15 @@ def _whole(at_least: int) -> Check:
 
 
 @frozen(kw_only=True)
+class ProviderRetry:
+    """What a provider may ask of us."""
+
+    max_retry_delay_ms: Annotated[
+        int, _whole(0), "a longer wait that a provider asks for ends the turn at once; 0: any is waited for"
+    ] = 60_000
+
+
+@frozen(kw_only=True)
 class Retry:
     """How a request that failed for a passing reason is sent again. Times are milliseconds."""
 
@@ -80,6 +89,7 @@ class Retry:
     max_retries: Annotated[int, _whole(0), "how often at most"] = 3
     base_delay_ms: Annotated[int, _whole(0), "the first wait; each further one is twice as long"] = 2_000
     max_agent_delay_ms: Annotated[int, _whole(0), "the longest wait"] = 60_000
+    provider: ProviderRetry = ProviderRetry()
 
 
 @frozen(kw_only=True)
@@ -135,6 +145,10 @@ class Settings:
     shell_path: Annotated[str | None, _text, "the shell of the bash tool"] = None
     shell_command_prefix: Annotated[str | None, _text, "a line before each command of the bash tool"] = None
     theme: Annotated[str, _text, "the colours of the screen"] = "system"
+    http_proxy: Annotated[str | None, _text, "proxy for providers; without it, that of the environment"] = (
+        None
+    )
+    http_idle_timeout_ms: Annotated[int, _whole(1), "how long a provider may send nothing"] = 300_000
     compaction: Compaction = Compaction()
     branch_summary: BranchSummary = BranchSummary()
     skills: Annotated[tuple[str, ...], _paths, "further folders of skills"] = ()
@@ -153,9 +167,10 @@ _PI_ONLY = """
     sessionShareDestination compaction.modelOverrides branchSummary.skipPrompt quietStartup tuiMode
     fullscreenExitOutput fullscreenScrollbar fullscreenCopyOnSelect fullscreenWheelScrollLines
     editorPaddingX outputPad autocompleteMaxVisible showHardwareCursor terminal images markdown
-    transport httpProxy httpIdleTimeoutMs websocketConnectTimeoutMs npmCommand selfUpdateCommand
+    transport websocketConnectTimeoutMs npmCommand selfUpdateCommand
     packages themes enableSkillCommands collapseChangelog
-    enableInstallTelemetry enableAnalytics warnings lastChangelogVersion retry.provider
+    enableInstallTelemetry enableAnalytics warnings lastChangelogVersion retry.provider.timeoutMs
+    retry.provider.maxRetries
 """
 """Keys of pi's that have no effect here. A file shared with pi is not full of mistakes."""
 
@@ -260,7 +275,7 @@ class _Reader:
     def _unknown(self, keys: tuple[str, ...]) -> None:
         if ".".join(keys) in _PI_ONLY.split():
             return
-        names = {dotted.rpartition(".")[2]: dotted for dotted in (*_dotted(Settings), *_PI_ONLY.split())}
+        names = {dotted.rpartition(".")[2]: dotted for dotted in (*_PI_ONLY.split(), *_dotted(Settings))}
         close = difflib.get_close_matches(keys[-1], names, n=1)
         self._tell(keys, "is not a setting" + (f"; did you mean {names[close[0]]}?" if close else ""))
 

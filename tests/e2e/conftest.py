@@ -103,6 +103,7 @@ class Program:
             "PATH": os.environ["PATH"],
             "HOME": str(folder),
             "PI_TRIO_DIR": str(self.agent_dir),
+            "PI_OFFLINE": "1",
             "LANG": "C.UTF-8",
         }
         if "PYTHONPATH" in os.environ:  # what is tested is what the tests import

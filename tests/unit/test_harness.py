@@ -12,7 +12,6 @@ from harness_bench import open_bench
 
 from pi_trio.errors import BusyError, ConfigError, StorageError, UsageError
 from pi_trio.events import AgentEvent, InputReturned
-from pi_trio.harness.retry import RetryPolicy
 from pi_trio.llm.auth import Credential
 from pi_trio.llm.protocol import Failure, Model
 from pi_trio.messages import text_of
@@ -190,7 +189,7 @@ async def test_a_passing_failure_is_retried_in_the_open_step(
     async with open_bench(repository.create(), *answers) as bench:
         began = trio.current_time()
         await bench.say("go")
-        assert trio.current_time() - began == pytest.approx(2.0 + 7.0)
+        assert 1.5 + 7.0 <= trio.current_time() - began <= 2.0 + 7.0
         assert bench.kinds().count("step/start") == 1
         assert bench.kinds().count("user") == 1
         assert bench.texts() == ["go", "fine"]
@@ -235,12 +234,6 @@ async def test_a_failure_that_stays_ends_the_turn(
         last = bench.harness.conversation.transcript[-1]
         assert (last.role, last.stop_reason) == ("assistant", "error")  # type: ignore[union-attr]
         assert bench.kinds()[-3:] == ["assistant", "step/end", "turn/end"]
-
-
-def test_retries_wait_longer_up_to_a_limit() -> None:
-    policy = RetryPolicy(max_retries=9, base_delay=2.0, max_delay=10.0)
-    delays = [policy.retry(Failure("busy", "server"), attempt) for attempt in range(1, 5)]
-    assert [retry.delay for retry in delays if retry] == [2.0, 4.0, 8.0, 10.0]
 
 
 async def test_a_disk_that_refuses_stops_before_the_request(

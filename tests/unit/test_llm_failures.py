@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime, timedelta
-from email.utils import format_datetime
 
 import pytest
 
-from pi_trio.llm.failures import error_failure, http_failure, redact, retry_after
+from pi_trio.llm.failures import error_failure, http_failure, redact
 from pi_trio.llm.protocol import Failure
 
 
@@ -86,35 +84,16 @@ def test_unknown_status_has_words_too() -> None:
     assert http_failure(599, {}, b"").message == "599 an error without a description"
 
 
-@pytest.mark.parametrize(
-    ("headers", "seconds"),
-    [
-        ({"retry-after": "7"}, 7),
-        ({"retry-after": "1.5"}, 1.5),
-        ({"retry-after": "3600"}, 3600),
-        ({"retry-after-ms": "250"}, 0.25),
-        ({"retry-after-ms": "0", "retry-after": "1"}, 1),
-        ({"retry-after": "0"}, None),
-        ({"retry-after": "-5"}, None),
-        ({"retry-after": "abc"}, None),
-        ({"retry-after": "inf"}, None),
-        ({"retry-after": "nan"}, None),
-        ({"retry-after": "Mon, 99 Foo 2026"}, None),
-        ({"retry-after": "Wed, 21 Oct 2015 07:28:00 GMT"}, None),
-        ({}, None),
-    ],
-)
-def test_wait_of_the_provider(headers: dict[str, str], seconds: float | None) -> None:
-    """RT-02: what makes no sense asks for nothing."""
-    assert retry_after(headers) == seconds
-
-
-def test_wait_until_a_date() -> None:
-    """RT-02"""
-    then = format_datetime(datetime.now(UTC) + timedelta(seconds=100), usegmt=True)
-    waited = retry_after({"retry-after": then})
-    assert waited is not None
-    assert 90 < waited <= 100
+def test_wait_is_told_and_counts_only_where_it_helps() -> None:
+    """RT-02: the time is shown."""
+    failure = http_failure(429, {"retry-after": "3600"}, b"Slow down")
+    assert (failure.retry_after, failure.message) == (
+        3600,
+        "429 Slow down (the provider asks to wait 1 h)",
+    )
+    failure = http_failure(429, {}, b"Please retry in 48.9s.")
+    assert (failure.retry_after, failure.message) == (48.9, "429 Please retry in 48.9s.")
+    assert http_failure(401, {"retry-after": "3600"}, b"") == Failure("401 Unauthorized", "auth", status=401)
 
 
 def test_error_in_a_stream_may_carry_a_status() -> None:

@@ -6,6 +6,7 @@ import gc
 import json
 from typing import Any
 
+import attrs
 import pytest
 
 from pi_trio.llm import openai_request
@@ -75,6 +76,33 @@ def test_host_may_know_other_names_or_less() -> None:
     }
     openai = Model("m", base_url="https://api.openai.com/v1")
     assert body_of(UserMessage("hi"), model=openai, max_tokens=5)["max_completion_tokens"] == 5
+
+
+@pytest.mark.parametrize(
+    ("form", "thinking", "not_thinking"),
+    [
+        (None, {"reasoning_effort": "high"}, {}),
+        ("openrouter", {"reasoning": {"effort": "high"}}, {"reasoning": {"effort": "none"}}),
+        ("deepseek", {"thinking": {"type": "enabled"}}, {"thinking": {"type": "disabled"}}),
+        ("zai", {"thinking": {"type": "enabled"}}, {"thinking": {"type": "disabled"}}),
+        ("qwen", {"enable_thinking": True}, {"enable_thinking": False}),
+        (
+            "qwen-chat-template",
+            {"chat_template_kwargs": {"enable_thinking": True}},
+            {"chat_template_kwargs": {"enable_thinking": False}},
+        ),
+    ],
+)
+def test_hosts_are_asked_to_think_in_their_own_words(
+    form: str | None, thinking: dict[str, Any], not_thinking: dict[str, Any]
+) -> None:
+    usual = {"model", "stream", "stream_options", "messages"}
+    model = Model("m", reasoning=True, compat={"thinkingFormat": form})
+    for level, expected in (("high", thinking), ("off", not_thinking)):
+        body = body_of(UserMessage("hi"), model=model, thinking_level=level)
+        assert {key: body[key] for key in body if key not in usual} == expected
+    plain = attrs.evolve(model, reasoning=False)
+    assert set(body_of(UserMessage("hi"), model=plain, thinking_level="high")) == usual
 
 
 def test_user_text_and_images() -> None:
@@ -206,9 +234,9 @@ def test_message_is_encoded_once(monkeypatch: pytest.MonkeyPatch) -> None:
     encoded = []
     original = openai_request._piece
 
-    def counting(message, profile):
+    def counting(profile, message):
         encoded.append(message)
-        return original(message, profile)
+        return original(profile, message)
 
     monkeypatch.setattr(openai_request, "_piece", counting)
     first, second, third = UserMessage.of("a"), said(TextContent("b")), UserMessage.of("c")
@@ -223,11 +251,11 @@ def test_encoded_form_goes_with_its_message() -> None:
     profile = openai_request._Profile.of(Model("forgetful"))
     message = UserMessage.of("x")
     sent(message, model=Model("forgetful"))
-    kept = openai_request._encoded_messages[profile]._made
+    kept = openai_request._encoded_messages[profile]
     assert len(kept) == 1
     del message
     gc.collect()
-    assert kept == {}
+    assert len(kept) == 0
 
 
 def test_half_letters_of_an_old_session_are_replaced() -> None:

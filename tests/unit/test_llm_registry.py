@@ -188,7 +188,7 @@ def test_api_gives_the_stream_function(tmp_path: Path, monkeypatch: pytest.Monke
     register_api("scripted", scripted)
     assert models.stream_function(model) is scripted
     assert model in models.available()
-    assert models.stream_function(models.get_model("gpt-4.1").model) is openai_completions.stream
+    assert models.stream_function(models.get_model("deepseek-chat").model) is openai_completions.stream
 
 
 def test_catalogue_is_sound(tmp_path: Path) -> None:
@@ -202,5 +202,6 @@ def test_catalogue_is_sound(tmp_path: Path) -> None:
 def test_shared_example_of_models_json_loads(shared: Path, tmp_path: Path) -> None:
     models = models_with(tmp_path, (shared / "bench" / "models.example.json").read_text())
     assert models.findings == []
-    assert models.get_model("mock").model.reference == "mock-chat/mock"
+    assert models.get_model("mock-anthropic/mock").model.api == "anthropic-messages"
+    assert models.get_model("mock-chat/mock").model.context_window == 128_000
     assert models.default_model().input == ("text", "image")

@@ -37,3 +37,13 @@ def test_an_unknown_thinking_level_is_refused() -> None:
     assert RuntimeConfig.load(thinking_level="high").thinking_level == "high"
     with pytest.raises(ConfigError, match="'hig' is not a thinking level: it is one of off, minimal"):
         RuntimeConfig.load(thinking_level="hig")
+
+
+@pytest.mark.usefixtures("agent_dir")
+def test_the_environment_says_how_long_prompts_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert RuntimeConfig.load().cache_retention == "short"
+    monkeypatch.setenv("PI_CACHE_RETENTION", "long")
+    assert RuntimeConfig.load().cache_retention == "long"
+    monkeypatch.setenv("PI_CACHE_RETENTION", "forever")
+    with pytest.raises(ConfigError, match="'forever'; it may be one of none, short, long"):
+        RuntimeConfig.load()

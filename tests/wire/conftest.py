@@ -19,6 +19,7 @@ Answer = Callable[["Request", "Reply"], Awaitable[None]]
 class Request:
     """What a client sent."""
 
+    path: str
     headers: dict[str, str]
     body: bytes
 
@@ -122,11 +123,12 @@ async def _read_request(stream: trio.SocketStream) -> Request | None:
             return None
         data += more
     head, _, body = data.partition(b"\r\n\r\n")
-    lines = [line.partition(": ") for line in head.decode("latin-1").split("\r\n")[1:]]
+    first, *rest = head.decode("latin-1").split("\r\n")
+    lines = [line.partition(": ") for line in rest]
     headers = {name.lower(): value for name, _, value in lines}
     while len(body) < int(headers.get("content-length", 0)):
         body += await stream.receive_some()
-    return Request(headers, body)
+    return Request(first.split(" ")[1], headers, body)
 
 
 @pytest.fixture

@@ -522,7 +522,7 @@ async def test_refusal_carries_wait_and_request_id(serve) -> None:
     [failed] = await events_of(await serve(answer))
     failure = failed.failure
     assert (failure.code, failure.retry_after, failure.request_id) == ("rate_limit", 7.0, "req-1")
-    assert failure.message == "429 slow down"
+    assert failure.message == "429 slow down (the provider asks to wait 7 s)"
 
 
 async def test_steps_share_one_connection(serve) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import socket
+import zlib
 from collections.abc import AsyncIterator
 
 import pytest
@@ -68,6 +69,33 @@ async def test_last_event_needs_no_blank_line(serve) -> None:
         await reply.whole("data: a\n\ndata: b")
 
     assert [data for _, data in await drain(ask(await serve(answer)))] == ["a", "b"]
+
+
+async def test_compressed_stream_is_read_as_it_comes(serve) -> None:
+    """Each piece is flushed by the server, and shows before the next one is sent."""
+    squeeze = zlib.compressobj(wbits=31)
+    read_first = trio.Event()
+
+    async def answer(request, reply):
+        head = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-encoding: gzip\r\n"
+        await reply.stream.send_all(head + b"transfer-encoding: chunked\r\n\r\n")
+        await reply.piece(squeeze.compress(b"data: one\n\n") + squeeze.flush(zlib.Z_SYNC_FLUSH))
+        await read_first.wait()
+        await reply.piece(squeeze.compress("data: zwei — é\n\n".encode()) + squeeze.flush())
+        await reply.end()
+
+    async with open_sse(ask(await serve(answer))) as stream:
+        first = await stream.receive()
+        read_first.set()
+        second = await stream.receive()
+    assert [event.data for event in (*first, *second)] == ["one", "zwei — é"]
+
+
+async def test_mark_of_the_byte_order_and_zero_bytes_are_no_trouble(serve) -> None:
+    async def answer(request, reply):
+        await reply.whole(b"\xef\xbb\xbfdata: a\x00b\n\n")
+
+    assert await drain(ask(await serve(answer))) == [("message", "a\x00b")]
 
 
 async def test_event_of_eight_megabytes_arrives_whole(serve) -> None:

@@ -1,0 +1,173 @@
+"""`pi-trio auth`: keys stored, removed, looked at and brought over from pi."""
+
+from __future__ import annotations
+
+import argparse
+import getpass
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import trio
+
+from pi_trio.cli.options import make_parser
+from pi_trio.cli.stdio import say
+from pi_trio.errors import ConfigError, PiError
+from pi_trio.llm.auth import checked_key, literal
+from pi_trio.llm.auth_file import read_entries, remove_entry, store_entry
+from pi_trio.llm.catalogue import Provider
+from pi_trio.llm.listing import can_list, check_key
+from pi_trio.llm.registry import Models
+from pi_trio.llm.sign_in import SIGN_INS
+from pi_trio.resources.paths import absolute, find_agent_dir
+from pi_trio.resources.settings import Settings, load_settings
+
+__all__ = ["run"]
+
+
+def run(argv: Sequence[str]) -> int:
+    """Do what the arguments after `auth` say. Returns the exit status; raises `PiError`."""
+    options = _parser().parse_args(argv)
+    agent_dir = find_agent_dir()
+    settings, _ = load_settings(agent_dir / "settings.json")
+    status: int = options.act(Models(agent_dir), settings, options)
+    return status
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = make_parser("pi-trio auth", "Keys of model providers, kept in auth.json for you alone to read.")
+    acts = parser.add_subparsers(metavar="COMMAND", required=True)
+    login = acts.add_parser("login", help="store a key, read from the keyboard or standard input")
+    login.add_argument("provider", metavar="PROVIDER")
+    login.add_argument("--key", action="store_true", help="ask for a key where signing in is possible too")
+    login.set_defaults(act=_login)
+    logout = acts.add_parser("logout", help="remove a stored key")
+    logout.add_argument("provider", metavar="PROVIDER")
+    logout.set_defaults(act=_logout)
+    check = acts.add_parser("check", help="ask providers whether they take the keys")
+    check.add_argument("providers", nargs="*", metavar="PROVIDER", help="default: all that have a key")
+    check.set_defaults(act=_check)
+    bring = acts.add_parser("import-pi", help="copy the API keys that pi has stored")
+    bring.add_argument("--from", dest="source", metavar="DIR", help="pi's folder (default: ~/.pi/agent)")
+    bring.set_defaults(act=_import_pi)
+    return parser
+
+
+# ------------------------------------------------------------------ login, logout
+
+
+def _login(models: Models, settings: Settings, options: argparse.Namespace) -> int:
+    provider = models.provider(options.provider)
+    if provider.id in SIGN_INS and not options.key and _has_keyboard():
+        entry = trio.run(_sign_in, provider.id, settings.http_proxy)
+    else:
+        entry = {"type": "api_key", "key": literal(_read_key(provider.name))}
+    store_entry(models.auth.path, provider.id, entry)
+    say(f"The key of {provider.name} is stored in {models.auth.path}.")
+    return 0
+
+
+async def _sign_in(provider: str, proxy: str | None) -> Mapping[str, Any]:
+    return await SIGN_INS[provider](_show_address, proxy=proxy)
+
+
+def _show_address(address: str) -> None:
+    say("Open this address in a browser on this machine, or stop with ctrl+c and use --key:")
+    say(address)
+    sys.stdout.flush()
+
+
+def _read_key(name: str) -> str:
+    """A key that never stands on a command line or on the screen."""
+    if _has_keyboard():
+        key = getpass.getpass(f"API key of {name}: ")
+    else:
+        key = sys.stdin.readline() if sys.stdin else ""
+    if not key.strip():
+        raise ConfigError("No key was given; nothing was stored.")
+    return checked_key(key.strip(), "key that was given")
+
+
+def _has_keyboard() -> bool:
+    return sys.stdin is not None and sys.stdin.isatty()
+
+
+def _logout(models: Models, settings: Settings, options: argparse.Namespace) -> int:
+    removed = remove_entry(models.auth.path, options.provider)
+    say(f"{'Removed from' if removed else 'No key of ' + options.provider + ' is in'} {models.auth.path}.")
+    if source := models.key_source(options.provider):
+        say(f"Still used: {source}.")
+    return 0 if removed else 1
+
+
+# ------------------------------------------------------------------ check
+
+
+def _check(models: Models, settings: Settings, options: argparse.Namespace) -> int:
+    if options.providers:
+        providers = [models.provider(name) for name in options.providers]
+    else:
+        providers = [
+            each for each in models.providers if not each.keys.keyless and models.key_source(each.id)
+        ]
+    if not providers:
+        raise ConfigError("No key was found for any provider: `pi-trio auth login PROVIDER` stores one.")
+    outcomes: dict[str, str | None] = {}
+    trio.run(_ask_all, models, providers, settings.http_proxy, outcomes)
+    for provider in providers:
+        problem = outcomes[provider.id]
+        say(f"{provider.id}: {problem or 'accepted'} ({models.key_source(provider.id) or 'no key'})")
+    return 1 if any(outcomes.values()) else 0
+
+
+async def _ask_all(
+    models: Models, providers: Sequence[Provider], proxy: str | None, outcomes: dict[str, str | None]
+) -> None:
+    async def ask(provider: Provider) -> None:
+        outcomes[provider.id] = await _problem(models, provider, proxy)
+
+    async with trio.open_nursery() as nursery:
+        for provider in providers:
+            nursery.start_soon(ask, provider)
+
+
+async def _problem(models: Models, provider: Provider, proxy: str | None) -> str | None:
+    """What is wrong with the provider's key; None if the provider takes it."""
+    if not can_list(provider.api):
+        return f"cannot be checked, since it speaks {provider.api!r}"
+    try:
+        credential = await models.auth.resolve(provider.keys)
+        await check_key(provider.id, provider.api, provider.base_url, credential, proxy)
+    except PiError as error:
+        return str(error)
+    return None
+
+
+# ------------------------------------------------------------------ import
+
+
+def _import_pi(models: Models, settings: Settings, options: argparse.Namespace) -> int:
+    named = options.source or os.environ.get("PI_CODING_AGENT_DIR") or "~/.pi/agent"
+    source: Path = absolute(named) / "auth.json"
+    if source.resolve() == models.auth.path.resolve():
+        raise ConfigError(f"{source} is the file that is used already.")
+    entries, known = read_entries(source), read_entries(models.auth.path)
+    if not entries:
+        raise ConfigError(f"There are no keys in {source}.")
+    for provider, entry in entries.items():
+        outcome = _why_not(provider, entry, known)
+        if outcome is None:
+            store_entry(models.auth.path, provider, entry)
+        say(f"{provider}: {outcome or 'copied'}")
+    return 0
+
+
+def _why_not(provider: str, entry: Any, known: Mapping[str, Any]) -> str | None:
+    """Why a credential of pi's is left there; None if it can be copied."""
+    if provider in known:
+        return "left out, since one is stored already"
+    if not isinstance(entry, dict) or entry.get("type") != "api_key":
+        return "left out: two programs that share a login log each other out; please log in here too"
+    return None

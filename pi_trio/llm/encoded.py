@@ -1,0 +1,43 @@
+"""What a request says of a message, made once and reused in every later request."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
+
+from pi_trio import codec
+from pi_trio.surrogates import mend
+
+__all__ = ["Encodings", "dumps"]
+
+T = TypeVar("T")
+V = TypeVar("V")
+
+
+class Encodings:
+    """What was made of values, by their identity. Each is kept as long as its value is.
+
+    What is made must not hold the value itself, which would then be kept for good.
+    """
+
+    def __init__(self) -> None:
+        self._made: dict[int, tuple[weakref.ref[Any], Any]] = {}
+
+    def __len__(self) -> int:
+        return len(self._made)
+
+    def of(self, value: V, encode: Callable[[V], T]) -> T:
+        """`encode(value)`, made at the first call."""
+        key = id(value)
+        made = self._made.get(key)
+        if made is None:
+            forget = weakref.ref(value, lambda _: self._made.pop(key, None))
+            made = self._made[key] = forget, encode(value)
+        return cast("T", made[1])
+
+
+def dumps(value: Any) -> bytes:
+    """JSON that every host can read: none takes the lone surrogates an old session may hold."""
+    data = codec.dumps(value)
+    return codec.dumps(mend(value)) if b"\\ud" in data else data
