@@ -274,7 +274,7 @@ class AgentHarness:
         """Move the leaf. Raises `BusyError` while a run is in progress."""
         if self.running:
             raise BusyError("A run is in progress: stop it before moving in the tree.")
-        self.session.set_leaf(leaf_id)
+        self.session.set_leaf_id(leaf_id)
         self._conversation = None
         self._closers = list(closers(self.session, read_remains(self.session)))
 

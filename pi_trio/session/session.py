@@ -217,10 +217,10 @@ class Session:
     def append_at(self, parent_id: str | None, entry: E) -> E:
         """Add `entry` at another place and move the leaf to it: the move that a summary is."""
         if isinstance(entry, LeafEntry):
-            raise UsageError("a leaf entry is made by set_leaf")
+            raise UsageError("a leaf entry is made by set_leaf_id")
         return self._add(entry, self._anchor(parent_id))
 
-    def set_leaf(self, target: str | None) -> LeafEntry | None:
+    def set_leaf_id(self, target: str | None) -> LeafEntry | None:
         """Move the leaf, also durably. None, and no entry, if it is there already.
 
         Raises `UsageError` for an unknown target, `StorageError` if it could not be written.

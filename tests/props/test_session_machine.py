@@ -101,7 +101,7 @@ class SessionMachine(RuleBasedStateMachine):
     @rule(entry=entries)
     def move(self, entry: str) -> None:
         if entry in self.session.tree:
-            self.session.set_leaf(entry)
+            self.session.set_leaf_id(entry)
             assert self.session.get_leaf_id() == entry
 
     @rule(entry=entries)
@@ -109,7 +109,7 @@ class SessionMachine(RuleBasedStateMachine):
         if entry in self.session.tree:
             leaf = before(self.session.tree, entry)
             assert leaf is None or leaf in self.session.tree.path(entry)
-            self.session.set_leaf(leaf)
+            self.session.set_leaf_id(leaf)
 
     @rule(space=st.integers(0, 200))
     def fail_to_append(self, space: int) -> None:
@@ -126,7 +126,7 @@ class SessionMachine(RuleBasedStateMachine):
             return
         source, self.bytes = self.session, b""
         path = source.tree.path(entry)
-        source.set_leaf(entry if position == "at" else before(source.tree, entry))
+        source.set_leaf_id(entry if position == "at" else before(source.tree, entry))
         context = source.build_context()
         assert source.path is not None
         left = source.path.read_bytes()

@@ -132,7 +132,7 @@ def test_pointers_and_queues_stay_behind(repository: SessionRepository) -> None:
     source = repository.create()
     first = source.append(user("one"))
     source.append(answer())
-    source.set_leaf(first.id)
+    source.set_leaf_id(first.id)
     spliced = source.append(fact(facts.INBOX_SPLICED))
     reply = source.append(answer())
     fork, _ = repository.fork(source, reply.id, "at")

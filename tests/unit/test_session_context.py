@@ -108,7 +108,7 @@ def test_records_between_messages_do_not_matter() -> None:
         session.append(fact(facts.TURN_END, turn=turn))
         sent += [f"u:q{turn}", f"a:r{turn}"]
         assert shape(session.build_context().messages) == sent
-    session.set_leaf(None)
+    session.set_leaf_id(None)
     assert session.build_context().messages == ()
 
 
@@ -133,9 +133,9 @@ def test_a_compaction_stands_for_what_is_before_it() -> None:
     assert context.model == ("p", "m")
     compaction = session.append(CompactionEntry("all", "nothing"))
     assert shape(session.build_context().messages) == ["compactionSummary"]
-    session.set_leaf(ids[3])
+    session.set_leaf_id(ids[3])
     assert shape(session.build_context().messages) == ["u:1", "a:2", "u:3", "a:4"]
-    session.set_leaf(compaction.id)
+    session.set_leaf_id(compaction.id)
     session.append(CompactionEntry("kept from before the last", ids[3]))
     assert shape(session.build_context().messages) == ["compactionSummary", "a:4", "u:5"]
 
@@ -148,7 +148,7 @@ def test_an_older_context_is_what_it_was() -> None:
     then = session.build_context()
     session.append(CompactionEntry("second", between.id))
     session.append(user("4"))
-    session.set_leaf(between.id)
+    session.set_leaf_id(between.id)
     assert session.build_context() == then
 
 
@@ -161,7 +161,7 @@ def test_the_last_edit_on_the_branch_wins() -> None:
     session.append(ContextEditEntry(ids[0], None))
     session.append(ContextEditEntry(ids[1], None))
     assert shape(session.build_context().messages) == ["u:3"]  # a result goes with its call
-    session.set_leaf(edited)
+    session.set_leaf_id(edited)
     assert shape(session.build_context().messages)[0] == "u:one"
 
 

@@ -152,7 +152,7 @@ def test_a_full_disk_leaves_no_half_line(tmp_path: Path, space: int) -> None:
     with pytest.raises(StorageError):
         session.append(user("two"))
     with pytest.raises(StorageError):
-        session.set_leaf(None)
+        session.set_leaf_id(None)
     assert (tmp_path / "s.jsonl").read_bytes() == before
     assert session.get_leaf_id() == first.id
     assert len(session.heads) == 1
@@ -287,7 +287,7 @@ def test_repeated_lines_do_not_shift_the_others(tmp_path: Path) -> None:
     assert len(session.findings) == 2
     for head in session.heads[:200]:
         assert session.raw(head.id)["id"] == head.id
-    session.set_leaf(f"{6999:08x}")
+    session.set_leaf_id(f"{6999:08x}")
     assert len(session.build_context().messages) == 7000
 
 
