@@ -3,21 +3,31 @@
 A line once written is never changed. Each append is one `os.write` on a descriptor that is
 kept, and it is there as a whole or not at all: after a short write the file is cut back to its
 previous length, and after a torn tail (left by a crash) the next write starts with a line end.
+A line that could not be written may be kept: then it goes first at the next write.
 """
 
 from __future__ import annotations
 
 import fcntl
+import io
 import os
 import stat
 from array import array
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Protocol, TypeAlias
 
-from pi_trio.errors import SessionError, SessionFormatError, SessionLockedError, StorageError
+from pi_trio.errors import InternalError, SessionError, SessionFormatError, SessionLockedError, StorageError
 
-__all__ = ["JsonlStorage", "MemoryStorage", "SessionStorage", "Write", "make_private_directory"]
+__all__ = [
+    "JsonlStorage",
+    "MemoryStorage",
+    "SessionStorage",
+    "StagedStorage",
+    "Write",
+    "make_private_directory",
+    "sync_directory",
+]
 
 Write: TypeAlias = Callable[[int, bytes], int]
 """Writes to a descriptor and tells how many bytes went out, as `os.write` does."""
@@ -27,7 +37,34 @@ class SessionStorage(Protocol):
     """The entries' lines, without line ends and without the header, numbered from 0."""
 
     def append(self, line: bytes) -> None:
-        """Add a line. Raises `StorageError`, and then nothing was added."""
+        """Add a line, after those that were kept. Raises `StorageError`, and then it was not added."""
+
+    def keep(self, line: bytes) -> None:
+        """Add a line that could not be written: it is there, and goes first at the next write."""
+
+    def flush(self) -> None:
+        """Write what was kept. Raises `StorageError` if that still does not work."""
+
+    @property
+    def unsaved(self) -> int:
+        """How many lines are kept and not written."""
+
+    @property
+    def is_writable(self) -> bool:
+        """Whether anything can be added."""
+
+    @property
+    def was_overtaken(self) -> bool:
+        """Whether another program has added something that `look` has not given yet, as far as is known."""
+
+    def look(self) -> list[tuple[int, int, bytes]]:
+        """Lines that another program has added since the last look, each with its place and length.
+
+        They are lines of this storage only when they were adopted.
+        """
+
+    def adopt(self, place: int, length: int) -> None:
+        """Number a line that `look` gave."""
 
     def line(self, index: int) -> bytes:
         """A line. Raises `StorageError` if the disk cannot give it."""
@@ -40,13 +77,37 @@ class SessionStorage(Protocol):
 
 
 class MemoryStorage:
-    """Lines in a list: a session without a file, or one whose file is not made yet."""
+    """Lines in a list, which no disk can refuse."""
 
     def __init__(self, lines: Iterable[bytes] = ()) -> None:
         self.lines = list(lines)
 
+    @property
+    def unsaved(self) -> int:
+        return 0
+
     def append(self, line: bytes) -> None:
         self.lines.append(line)
+
+    def keep(self, line: bytes) -> None:
+        self.lines.append(line)
+
+    def flush(self) -> None:
+        """Nothing is ever kept."""
+
+    @property
+    def is_writable(self) -> bool:
+        return True
+
+    @property
+    def was_overtaken(self) -> bool:
+        return False
+
+    def look(self) -> list[tuple[int, int, bytes]]:
+        return []
+
+    def adopt(self, place: int, length: int) -> None:
+        raise InternalError("lines in memory are nobody else's")
 
     def line(self, index: int) -> bytes:
         return self.lines[index]
@@ -58,24 +119,56 @@ class MemoryStorage:
         """Nothing to let go of."""
 
 
-class LegacyStorage(MemoryStorage):
-    """The upgraded lines of a file in an older version, which can only be read."""
+class StagedStorage(MemoryStorage):
+    """Lines whose file is still to be made: `make` makes it, of the lines so far and one more.
 
-    def __init__(self, path: Path, lines: Iterable[bytes]) -> None:
+    `older` is the storage over a file in an older version, which the new file replaces.
+    """
+
+    def __init__(
+        self,
+        lines: Iterable[bytes],
+        make: Callable[[list[bytes]], JsonlStorage],
+        *,
+        older: JsonlStorage | None = None,
+    ) -> None:
         super().__init__(lines)
-        self._path = path
+        self.older = older
+        self._make = make
+        self._unsaved = 0
 
-    def append(self, line: bytes) -> None:
-        raise SessionError(
-            f"{self._path} is in an older version of the format and can only be read", self._path
-        )
+    @property
+    def is_due(self) -> bool:
+        """Whether the file is to be made with whatever comes next."""
+        return self.older is not None or self._unsaved > 0
+
+    @property
+    def unsaved(self) -> int:
+        return self._unsaved
+
+    def keep(self, line: bytes) -> None:
+        super().keep(line)
+        self._unsaved += 1
+
+    def made(self, line: bytes) -> JsonlStorage:
+        """The storage over the new file, with this line as its last. Raises `StorageError`."""
+        return self._make([*self.lines, line])
+
+    @property
+    def is_writable(self) -> bool:
+        return self.older is None or self.older.is_writable
+
+    def close(self) -> None:
+        if self.older is not None:
+            self.older.close()
 
 
 class JsonlStorage:
     """Lines of a file. Only one storage at a time, in any process, may write to it.
 
-    `offsets` and `lengths` (in bytes) say where the entries are; `torn` that the last line has
-    no line end; `refusal` why nothing can be written, if so.
+    `offsets` and `lengths` (in bytes) say where the entries are; `end` up to where the file was
+    read; `torn` that the last line has no line end; `refusal` why nothing
+    can be written, if so.
     """
 
     def __init__(
@@ -85,6 +178,7 @@ class JsonlStorage:
         offsets: array[int],
         lengths: array[int],
         *,
+        end: int = 0,
         torn: bool = False,
         refusal: str | None = None,
         write: Write = os.write,
@@ -97,6 +191,9 @@ class JsonlStorage:
         self._refusal = refusal
         self._write = write
         self._is_new = False
+        self._kept: list[bytes] = []
+        self._end = end
+        self._foreign: list[tuple[int, int]] = []  # where other programs have written meanwhile
 
     @classmethod
     def create(
@@ -124,24 +221,52 @@ class JsonlStorage:
         return storage
 
     def append(self, line: bytes) -> None:
-        record = b"\n" * self._torn + line + b"\n"
-        end = self._put(record)
-        self._torn = False
-        self._offsets.append(end - len(line) - 1)
-        self._lengths.append(len(line))
+        self.flush()
+        self._append(line)
+
+    def keep(self, line: bytes) -> None:
+        self._kept.append(line)
+
+    def flush(self) -> None:
+        while self._kept:
+            self._append(self._kept[0])
+            del self._kept[0]
+
+    @property
+    def unsaved(self) -> int:
+        return len(self._kept)
+
+    @property
+    def is_writable(self) -> bool:
+        return self._refusal is None
+
+    @property
+    def was_overtaken(self) -> bool:
+        return bool(self._foreign) and not self._kept
+
+    def look(self) -> list[tuple[int, int, bytes]]:
+        if self._kept:  # those have their numbers already, and come first
+            return []
+        self._foreign.append((self._end, self._whole_lines_end()))
+        self._end = max(self._end, self._foreign[-1][1])
+        found = [each for start, end in self._foreign for each in self._lines_between(start, end)]
+        self._foreign.clear()
+        return found
+
+    def adopt(self, place: int, length: int) -> None:
+        self._offsets.append(place)
+        self._lengths.append(length)
 
     def line(self, index: int) -> bytes:
-        length, offset = self._lengths[index], self._offsets[index]
-        try:
-            return os.pread(self._descriptor, length, offset)
-        except OSError as error:
-            raise StorageError(f"cannot read {self.path}: {error.strerror}", self.path) from error
+        if index >= len(self._offsets):
+            return self._kept[index - len(self._offsets)]
+        return self._read(self._lengths[index], self._offsets[index])
 
     def sync(self) -> None:
         try:
             os.fsync(self._descriptor)
             if self._is_new:
-                _sync_directory(self.path.parent)
+                sync_directory(self.path.parent)
                 self._is_new = False
         except OSError as error:
             raise StorageError(f"cannot save {self.path}: {error.strerror}", self.path) from error
@@ -151,17 +276,37 @@ class JsonlStorage:
             os.close(self._descriptor)
             self._descriptor = -1
 
+    def _append(self, line: bytes) -> None:
+        end = self._put(b"\n" * self._torn + line + b"\n")
+        self._torn = False
+        self.adopt(end - len(line) - 1, len(line))
+
+    def _read(self, length: int, offset: int) -> bytes:
+        try:
+            return os.pread(self._descriptor, length, offset)
+        except OSError as error:
+            raise StorageError(f"cannot read {self.path}: {error.strerror}", self.path) from error
+
+    def _whole_lines_end(self) -> int:
+        """Where the last whole line after `_end` ends. A writer finds whatever else is there torn."""
+        grown = self._read(os.fstat(self._descriptor).st_size - self._end, self._end)
+        return self._end + grown.rfind(b"\n") + 1
+
+    def _lines_between(self, start: int, end: int) -> Iterator[tuple[int, int, bytes]]:
+        for line in io.BytesIO(self._read(end - start, start)):
+            yield start, len(line), line
+            start += len(line)
+
     def _put_all(self, lines: list[bytes]) -> None:
         self._put(b"\n".join(lines) + b"\n")
         offset = len(lines[0]) + 1
         for line in lines[1:]:
-            self._offsets.append(offset)
-            self._lengths.append(len(line))
+            self.adopt(offset, len(line))
             offset += len(line) + 1
 
     def _put(self, record: bytes) -> int:
         """Write all of `record`, or nothing. Gives the place of its end in the file."""
-        self._check_writable()
+        self.check_writable()
         try:
             written = self._write(self._descriptor, record)
         except OSError as error:
@@ -169,11 +314,15 @@ class JsonlStorage:
         # Asked for, not counted: a program that does not lock may have appended since.
         end = os.lseek(self._descriptor, 0, os.SEEK_CUR)
         if written < len(record):
-            self._cut_back(end - written)
+            self._cut_back(end - written, end)
             raise StorageError(f"cannot write {self.path}: the disk is full", self.path)
+        if end - written > self._end:
+            self._foreign.append((self._end, end - written))
+        self._end = end
         return end
 
-    def _check_writable(self) -> None:
+    def check_writable(self) -> None:
+        """Raises `StorageError` if nothing can be written to this file."""
         if self._descriptor < 0:
             raise StorageError(f"{self.path} is closed", self.path)
         if self._refusal is not None:
@@ -181,11 +330,12 @@ class JsonlStorage:
         if os.fstat(self._descriptor).st_nlink == 0:
             raise StorageError(f"cannot write {self.path}: the file was removed", self.path)
 
-    def _cut_back(self, length: int) -> None:
+    def _cut_back(self, start: int, end: int) -> None:
         try:
-            os.ftruncate(self._descriptor, length)
+            os.ftruncate(self._descriptor, start)
         except OSError:  # then the half line stays, and the next one must not run into it
             self._torn = True
+            self._end = end
 
 
 # ------------------------------------------------------------------ files
@@ -257,7 +407,8 @@ def _open_new(path: Path) -> tuple[int, bool]:
         raise StorageError(f"cannot make {path}: {error.strerror}", path) from error
 
 
-def _sync_directory(path: Path) -> None:
+def sync_directory(path: Path) -> None:
+    """Wait until the names in a directory are on the disk. Raises `OSError`."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)
