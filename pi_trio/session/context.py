@@ -2,12 +2,15 @@
 
 The latest compaction stands for what is before its first kept entry; the latest `context_edit`
 of an entry replaces its content or leaves it out; labels, facts and other records add nothing.
-System messages are folded into one state, since later ones only patch earlier ones.
+System messages are folded into one state, since later ones only patch earlier ones. Custom
+entries say nothing, unless a projector makes messages of them.
 """
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import datetime
 from typing import TypeAlias
 
@@ -41,9 +44,21 @@ from pi_trio.session.entries import (
 from pi_trio.session.repair import Conversation
 from pi_trio.session.tree import EntryHead, Tree
 
-__all__ = ["BranchSettings", "ContextBuilder", "SessionContext", "fold_system", "select"]
+__all__ = [
+    "BranchSettings",
+    "ContextBuilder",
+    "EntryTransform",
+    "Projector",
+    "SessionContext",
+    "fold_system",
+    "select",
+]
 
 Read: TypeAlias = Callable[[str], Entry]
+Projector: TypeAlias = Callable[[CustomEntry], Iterable[AgentMessage]]
+"""Makes messages of a custom entry. Must give the same ones each time."""
+EntryTransform: TypeAlias = Callable[[Sequence[Entry]], Sequence[Entry]]
+"""Chooses or changes the entries that a context is made of; a compaction comes first."""
 
 
 @frozen
@@ -51,7 +66,8 @@ class SessionContext:
     """What the branch says. `messages` are fit to be sent and hold no system messages.
 
     `model` is (provider, model id). `active_tool_names` is None where nothing chose tools.
-    `system_message` is the state that all system messages of the branch add up to.
+    `system_message` is the state that all system messages of the branch add up to. `repairs`
+    are sentences about what was changed to make the messages fit; the file was not.
     """
 
     messages: tuple[AgentMessage, ...] = ()
@@ -59,6 +75,7 @@ class SessionContext:
     thinking_level: str = "off"
     active_tool_names: tuple[str, ...] | None = None
     system_message: SystemMessage | None = None
+    repairs: tuple[str, ...] = ()
 
 
 # ------------------------------------------------------------------ the system message
@@ -107,8 +124,33 @@ def select(branch: Sequence[EntryHead], read: Read) -> tuple[CompactionEntry | N
     entry = read(branch[own].id)
     if not isinstance(entry, CompactionEntry):  # a damaged one: better all than nothing
         return None, 0, -1
-    first = next((place for place in range(own) if branch[place].id == entry.first_kept_entry_id), own)
+    kept = None if _RETAINED_TAIL in entry.extra else entry.first_kept_entry_id
+    first = next((place for place in range(own) if branch[place].id == kept), own)
     return entry, first, own
+
+
+_RETAINED_TAIL = "retainedTail"
+"""Where some writers have the kept messages: in the compaction itself."""
+
+
+def _retained(entry: CompactionEntry) -> Iterator[AgentMessage]:
+    tail = entry.extra.get(_RETAINED_TAIL)
+    for each in tail if isinstance(tail, list) else ():
+        message = each.get("message", each) if isinstance(each, dict) else None
+        if isinstance(message, dict) and "role" in message:
+            yield codec.message_from_json(message)
+
+
+@contextmanager
+def _without_collector() -> Iterator[None]:
+    """For reading much that is kept: the collector would look at all of it again and again."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 class ContextBuilder:
@@ -117,19 +159,43 @@ class ContextBuilder:
     `read` gives an entry by its id; it is not asked for entries that no context needs.
     """
 
-    def __init__(self, tree: Tree, read: Read) -> None:
+    def __init__(self, tree: Tree, read: Read, projectors: Mapping[str, Projector] | None = None) -> None:
         self._tree = tree
         self._read = read
+        self._projectors = dict(projectors or {})
         self._fold: _Fold | None = None
         self._leaf: str | None = None
 
-    def build(self, leaf: str | None) -> SessionContext:
+    def build(self, leaf: str | None, transforms: Iterable[EntryTransform] = ()) -> SessionContext:
         """The context of a request that would hang on `leaf`."""
-        fold = self._extended(leaf)
-        if fold is None:
-            fold = _fold_branch(self._tree.branch(leaf), self._read)
+        chosen = tuple(transforms)
+        if chosen:
+            return self._transformed(leaf, chosen)
+        fold = self._extended(leaf) or self._folded(leaf)
         self._fold, self._leaf = fold, leaf
         return fold.context()
+
+    def _folded(self, leaf: str | None) -> _Fold:
+        fold = self._begin(leaf)
+        selection = fold.selection
+        with _without_collector():
+            if selection.compaction is not None:
+                fold.take(selection.compaction)
+            for head in selection.heads:
+                fold.add(head)
+        return fold
+
+    def _transformed(self, leaf: str | None, transforms: Iterable[EntryTransform]) -> SessionContext:
+        fold = self._begin(leaf)
+        entries: Sequence[Entry] = fold.selection.entries(self._read)
+        for transform in transforms:
+            entries = transform(entries)
+        for entry in entries:
+            fold.take(entry)
+        return fold.context()
+
+    def _begin(self, leaf: str | None) -> _Fold:
+        return _Fold(self._read, _selection(self._tree.branch(leaf), self._read), self._projectors)
 
     def _extended(self, leaf: str | None) -> _Fold | None:
         """The fold at the last leaf with what came since; None where that would not be the same."""
@@ -148,20 +214,37 @@ class ContextBuilder:
         return None
 
 
-def _fold_branch(branch: Sequence[EntryHead], read: Read) -> _Fold:
+@frozen
+class _Selection:
+    """What of a branch counts: `compaction`, then `heads`. `edits` names the context edit of an entry.
+
+    `older` is what comes before the first head, `summarised` what comes before the compaction.
+    """
+
+    compaction: CompactionEntry | None
+    heads: Sequence[EntryHead]
+    edits: Mapping[str | None, str]
+    older: Sequence[EntryHead]
+    summarised: Sequence[EntryHead]
+
+    def entries(self, read: Read) -> list[Entry]:
+        """All that counts, as the edits have it."""
+        heads = (self.entry(head.id, read) for head in self.heads if head.type != "context_edit")
+        edited = [entry for entry in heads if entry is not None]
+        return edited if self.compaction is None else [self.compaction, *edited]
+
+    def entry(self, entry_id: str, read: Read) -> Entry | None:
+        """An entry as its edit has it; None if it is to be left out."""
+        entry, edit_id = read(entry_id), self.edits.get(entry_id)
+        return entry if edit_id is None else _edited(entry, read(edit_id))
+
+
+def _selection(branch: Sequence[EntryHead], read: Read) -> _Selection:
     compaction, first, own = select(branch, read)
     kept, later = branch[first : max(own, 0)], branch[own + 1 :]
-    chosen = [*kept, *later]
-    edits = {head.detail: head.id for head in chosen if head.type == "context_edit"}
-    fold = _Fold(read, branch[:first], edits)
-    if compaction is not None:
-        fold.compaction(compaction, _system_messages(branch[:own], read))
-    for head in kept:
-        if head.type != "compaction" and not _is_system(head):
-            fold.add(head)
-    for head in later:
-        fold.add(head)
-    return fold
+    heads = [*(head for head in kept if head.type != "compaction" and not _is_system(head)), *later]
+    edits = {head.detail: head.id for head in (*kept, *later) if head.type == "context_edit"}
+    return _Selection(compaction, heads, edits, branch[:first], branch[: max(own, 0)])
 
 
 def _system_messages(heads: Iterable[EntryHead], read: Read) -> Iterator[SystemMessage]:
@@ -182,6 +265,7 @@ def _is_system(head: EntryHead) -> bool:
 _BODIES = frozenset(
     {
         "message",
+        "custom",
         "custom_message",
         "branch_summary",
         "model_change",
@@ -235,39 +319,66 @@ class BranchSettings:
 
 
 class _Fold:
-    """What the entries add up to so far.
+    """What the entries of a selection add up to so far."""
 
-    `older` are the entries before the first one that counts; they are looked at only for
-    settings that nothing later has changed. `edits` names the context edit of an entry.
-    """
-
-    def __init__(self, read: Read, older: Sequence[EntryHead], edits: Mapping[str | None, str]) -> None:
+    def __init__(self, read: Read, selection: _Selection, projectors: Mapping[str, Projector]) -> None:
+        self.selection = selection
         self._read = read
-        self._older = older
-        self._edits = edits
+        self._older = selection.older  # looked at for settings that nothing later has changed
+        self._projectors = projectors
         self._conversation = Conversation(self._started)
         self._system: SystemMessage | None = None
         self._settings = BranchSettings()
 
     def add(self, head: EntryHead) -> None:
-        """The next entry of the branch."""
-        if head.type == "custom":
-            self._fact(head)
+        """The next entry of the branch. It is read only if a context needs its body."""
+        if head.type == "custom" and head.detail not in self._projectors:
+            self._fact(head.detail, head.id)
         elif head.type in _BODIES:
-            entry = self._entry(head.id)
+            entry = self.selection.entry(head.id, self._read)
             if entry is not None:
-                self._settings.note(entry)
-                self._message(entry)
+                self.take(entry)
 
-    def _entry(self, entry_id: str) -> Entry | None:
-        entry, edit_id = self._read(entry_id), self._edits.get(entry_id)
-        return entry if edit_id is None else _edited(entry, self._read(edit_id))
+    def take(self, entry: Entry) -> None:
+        """The next entry that counts."""
+        self._settings.note(entry)
+        match entry:
+            case MessageEntry(message=message):
+                self._say(message)
+            case CustomMessageEntry():
+                self._say(_custom_message(entry))
+            case BranchSummaryEntry() if entry.summary:
+                at = _milliseconds(entry.timestamp)
+                self._say(BranchSummaryMessage(entry.summary, entry.from_id, at))
+            case CustomEntry():
+                self._custom(entry)
+            case CompactionEntry():
+                self._compaction(entry)
+            case _:
+                pass  # it changes settings only
 
-    def compaction(self, entry: CompactionEntry, earlier: Iterable[SystemMessage]) -> None:
+    def _say(self, message: AgentMessage) -> None:
+        if isinstance(message, SystemMessage):
+            self._system = fold_system([message] if self._system is None else [self._system, message])
+        else:
+            self._conversation.add(message)
+
+    def _custom(self, entry: CustomEntry) -> None:
+        projector = self._projectors.get(entry.custom_type)
+        if projector is None:
+            self._fact(entry.custom_type, entry.id)
+            return
+        for message in projector(entry):
+            self._say(message)
+
+    def _compaction(self, entry: CompactionEntry) -> None:
         """The summary that comes first. Old ones do not carry the system state at their place."""
-        self._system = entry.system_message or fold_system(earlier)
-        message = CompactionSummaryMessage(entry.summary, entry.tokens_before, _milliseconds(entry.timestamp))
-        self._conversation.add(message)
+        earlier = self.selection.summarised
+        self._system = entry.system_message or fold_system(_system_messages(earlier, self._read))
+        at = _milliseconds(entry.timestamp)
+        self._say(CompactionSummaryMessage(entry.summary, entry.tokens_before, at))
+        for message in _retained(entry):
+            self._conversation.add(message)
 
     def context(self) -> SessionContext:
         """The context as of now."""
@@ -280,30 +391,17 @@ class _Fold:
             settings.thinking or "off",
             settings.tools,
             self._system,
+            self._conversation.repairs(),
         )
 
-    def _message(self, entry: Entry) -> None:
-        match entry:
-            case MessageEntry(message=SystemMessage() as message):
-                self._system = fold_system([message] if self._system is None else [self._system, message])
-            case MessageEntry(message=message):
-                self._conversation.add(message)
-            case CustomMessageEntry():
-                self._conversation.add(_custom_message(entry))
-            case BranchSummaryEntry() if entry.summary:
-                at = _milliseconds(entry.timestamp)
-                self._conversation.add(BranchSummaryMessage(entry.summary, entry.from_id, at))
-            case _:
-                pass  # it changes settings only
-
-    def _fact(self, head: EntryHead) -> None:
-        match head.detail:
+    def _fact(self, name: str | None, entry_id: str) -> None:
+        match name:
             case facts.STEP_START:
                 self._conversation.step_begins()
             case facts.STEP_END | facts.TURN_END:
                 self._conversation.step_ends()
             case facts.TOOL_CALL:
-                self._conversation.call_begins(head.id)
+                self._conversation.call_begins(entry_id)
             case _:
                 pass  # the data of somebody else
 

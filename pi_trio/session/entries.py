@@ -15,7 +15,7 @@ from typing import Any, ClassVar, TypeAlias, get_args
 from attrs import field, frozen
 
 from pi_trio import codec
-from pi_trio.messages import EMPTY, AgentMessage, SystemMessage, Usage, UserContent
+from pi_trio.messages import EMPTY, AgentMessage, SystemMessage, Usage, UserContent, as_tuple
 
 __all__ = [
     "ActiveToolsChangeEntry",
@@ -97,7 +97,7 @@ class ActiveToolsChangeEntry(_Base):
     """The names of the active tools from here on, on this branch."""
 
     type: ClassVar[str] = "active_tools_change"
-    active_tool_names: tuple[str, ...] = field(default=(), converter=tuple)
+    active_tool_names: tuple[str, ...] = field(default=(), converter=as_tuple)
 
 
 @frozen

@@ -22,7 +22,13 @@ from pi_trio.errors import StorageError, UsageError
 from pi_trio.messages import UserMessage
 from pi_trio.session import facts
 from pi_trio.session.appending import Appending
-from pi_trio.session.context import BranchSettings, ContextBuilder, SessionContext
+from pi_trio.session.context import (
+    BranchSettings,
+    ContextBuilder,
+    EntryTransform,
+    Projector,
+    SessionContext,
+)
 from pi_trio.session.entries import (
     SESSION_VERSION,
     CustomEntry,
@@ -78,6 +84,7 @@ class Session(Appending):
         self._storage = storage
         self._leaf = tree.leaf_after_load()
         self._cache = _EntryCache()
+        self._projectors: dict[str, Projector] = {}
         self._context = ContextBuilder(tree, self._entry_for_context)
         self._name: str | None = None
         self._labels: dict[str, str] | None = None
@@ -201,9 +208,17 @@ class Session(Appending):
         """The entries from the root to `from_id`, or to the leaf."""
         return [self.entry(each) for each in self.tree.path(from_id or self._leaf)]
 
-    def build_context(self) -> SessionContext:
-        """What a request that hangs on the leaf is made of. Costs what is new since the last call."""
-        return self._context.build(self._leaf)
+    def build_context(self, transforms: Iterable[EntryTransform] = ()) -> SessionContext:
+        """What a request that hangs on the leaf is made of. Costs what is new since the last call.
+
+        With `transforms` every entry that counts is read and goes through them, in their order.
+        """
+        return self._context.build(self._leaf, transforms)
+
+    def project(self, custom_type: str, projector: Projector) -> None:
+        """Let the model see custom entries of this type, as the messages that `projector` makes of them."""
+        self._projectors[custom_type] = projector
+        self._context = ContextBuilder(self.tree, self._entry_for_context, self._projectors)
 
     def branch_settings(self) -> BranchSettings:
         """Model, thinking level and tools as the branch left them, without reading its conversation."""
