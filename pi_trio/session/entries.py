@@ -35,6 +35,8 @@ __all__ = [
     "ThinkingLevelChangeEntry",
     "UsageEntry",
     "entry_from_json",
+    "header_line",
+    "is_known_type",
     "timestamp_now",
 ]
 
@@ -219,6 +221,11 @@ Entry: TypeAlias = (
 _TYPES: dict[str, type[Any]] = {cls.type: cls for cls in get_args(Entry) if cls is not OpaqueEntry}
 
 
+def is_known_type(name: str) -> bool:
+    """Whether entries of this type are more than opaque."""
+    return name in _TYPES
+
+
 def entry_from_json(data: Mapping[str, Any]) -> Entry:
     """The entry of a line; an unknown type, or a known one that lacks a field, stays opaque."""
     cls: type[Entry] = _TYPES.get(str(data.get("type")), OpaqueEntry)
@@ -226,3 +233,8 @@ def entry_from_json(data: Mapping[str, Any]) -> Entry:
         return codec.from_json(cls, data)
     except ValueError:
         return codec.from_json(OpaqueEntry, {"type": "", **data})
+
+
+def header_line(header: SessionHeader) -> bytes:
+    """The first line of a file, without the line end."""
+    return codec.dumps(codec.to_json(header))

@@ -12,7 +12,7 @@ from typing import Any, BinaryIO
 import attrs
 
 from pi_trio import codec
-from pi_trio.session.entries import SESSION_VERSION, SessionHeader
+from pi_trio.session.entries import SESSION_VERSION, SessionHeader, header_line
 from pi_trio.session.migration import replace_file, upgrade
 from pi_trio.session.scan import Scan, entry_object, head_of, read_header, scan
 from pi_trio.session.storage import JsonlStorage, SessionStorage, StagedStorage, Write, open_existing
@@ -57,7 +57,7 @@ def open_file(path: Path, *, writable: bool, write: Write = os.write) -> tuple[S
         return found, storage
     return found, StagedStorage(
         lines,
-        partial(replace_file, storage, header.version, codec.dumps(codec.to_json(found.header)), write=write),
+        partial(replace_file, storage, header.version, header_line(found.header), write=write),
         older=storage,
     )
 

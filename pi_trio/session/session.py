@@ -40,6 +40,7 @@ from pi_trio.session.entries import (
     SessionHeader,
     SessionInfoEntry,
     entry_from_json,
+    header_line,
     timestamp_now,
 )
 from pi_trio.session.ids import new_entry_id, new_session_id
@@ -109,7 +110,7 @@ class Session(Appending):
         kept = [line for _, line, head in heads_of(lines) if head is not None and tree.add(head)]
         if path is None:
             return cls(header, MemoryStorage(kept), tree)
-        make = partial(JsonlStorage.create, path, codec.dumps(codec.to_json(header)), write=write)
+        make = partial(JsonlStorage.create, path, header_line(header), write=write)
         return cls(header, StagedStorage(kept, make), tree, path=path)
 
     @classmethod

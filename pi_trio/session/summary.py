@@ -17,7 +17,7 @@ from pi_trio.messages import UserMessage, text_of
 from pi_trio.session.entries import MessageEntry, SessionHeader, SessionInfoEntry, entry_from_json
 from pi_trio.session.scan import entry_object
 
-__all__ = ["SessionSummary", "summarize"]
+__all__ = ["SessionSummary", "blocks_backward", "summarize"]
 
 _BLOCK = 1 << 20
 _START = 1 << 20
@@ -34,6 +34,7 @@ class SessionSummary:
     name: str | None
     modified: datetime
     first_message: str
+    parent_session: str | None = None
 
 
 def summarize(path: Path, header: SessionHeader) -> SessionSummary:
@@ -41,7 +42,7 @@ def summarize(path: Path, header: SessionHeader) -> SessionSummary:
     with path.open("rb") as file:
         first = _first_message(file)
         end = _End()
-        for block in _blocks_backward(file):
+        for block in blocks_backward(file):
             end.look(block)
             if end.is_complete:
                 break
@@ -53,6 +54,7 @@ def summarize(path: Path, header: SessionHeader) -> SessionSummary:
         name=end.name or None,
         modified=_time(end.last_message) or _time(header.timestamp) or written,
         first_message=first,
+        parent_session=header.parent_session,
     )
 
 
@@ -99,7 +101,7 @@ class _End:
             self.last_message = str(data.get("timestamp"))
 
 
-def _blocks_backward(file: BinaryIO) -> Iterator[bytes]:
+def blocks_backward(file: BinaryIO) -> Iterator[bytes]:
     """The file in blocks of whole lines, the last block first."""
     end = file.seek(0, 2)
     rest = b""
