@@ -16,7 +16,8 @@ __all__ = ["main"]
 
 _DESCRIPTION = """\
 Talk to a coding agent. On a terminal this opens the full screen; with --print, or when input or
-output is not a terminal, it answers the messages on standard output and ends."""
+output is not a terminal, it answers the messages on standard output and ends.
+`pi-trio sessions --help` tells what can be done with session files."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -27,8 +28,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     if sys.platform == "win32":
         sys.exit("pi-trio needs Linux or macOS; on Windows please run it inside WSL.")
     arguments = sys.argv[1:] if argv is None else list(argv)
-    namespace = parse(_parser(), arguments)
     try:
+        if arguments[:1] == ["sessions"]:
+            from pi_trio.cli.sessions import run_sessions
+
+            return run_sessions(arguments[1:])
+        namespace = parse(_parser(), arguments)
         if _wants_screen(namespace):
             return _open_screen(arguments)
         from pi_trio.cli.print_mode import run_print

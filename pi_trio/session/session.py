@@ -252,6 +252,11 @@ class Session(Appending):
         anchor = self._anchor(target)
         return None if anchor == self._leaf else self._add(LeafEntry(anchor), anchor)
 
+    def save(self) -> None:
+        """Make the file now, although nothing was said yet. Raises `StorageError`."""
+        if isinstance(self._storage, StagedStorage) and not self.is_saved and self.path is not None:
+            self._storage = self._storage.made()
+
     def flush(self) -> None:
         """Write what could not be written before. Raises `StorageError` if that still does not work."""
         self._storage.flush()

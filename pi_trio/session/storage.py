@@ -120,7 +120,7 @@ class MemoryStorage:
 
 
 class StagedStorage(MemoryStorage):
-    """Lines whose file is still to be made: `make` makes it, of the lines so far and one more.
+    """Lines whose file is still to be made; `make` makes it.
 
     `older` is the storage over a file in an older version, which the new file replaces.
     """
@@ -150,9 +150,9 @@ class StagedStorage(MemoryStorage):
         super().keep(line)
         self._unsaved += 1
 
-    def made(self, line: bytes) -> JsonlStorage:
-        """The storage over the new file, with this line as its last. Raises `StorageError`."""
-        return self._make([*self.lines, line])
+    def made(self, *more: bytes) -> JsonlStorage:
+        """The storage over the new file, of the lines so far and those. Raises `StorageError`."""
+        return self._make([*self.lines, *more])
 
     @property
     def is_writable(self) -> bool:
