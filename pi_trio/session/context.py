@@ -11,7 +11,6 @@ from __future__ import annotations
 import gc
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import datetime
 from typing import TypeAlias
 
 from attrs import define, frozen
@@ -40,6 +39,7 @@ from pi_trio.session.entries import (
     ModelChangeEntry,
     ThinkingLevelChangeEntry,
     entry_from_json,
+    milliseconds,
 )
 from pi_trio.session.repair import Conversation
 from pi_trio.session.tree import EntryHead, Tree
@@ -348,7 +348,7 @@ class _Fold:
             case CustomMessageEntry():
                 self._say(_custom_message(entry))
             case BranchSummaryEntry() if entry.summary:
-                at = _milliseconds(entry.timestamp)
+                at = milliseconds(entry.timestamp)
                 self._say(BranchSummaryMessage(entry.summary, entry.from_id, at))
             case CustomEntry():
                 self._custom(entry)
@@ -375,7 +375,7 @@ class _Fold:
         """The summary that comes first. Old ones do not carry the system state at their place."""
         earlier = self.selection.summarised
         self._system = entry.system_message or fold_system(_system_messages(earlier, self._read))
-        at = _milliseconds(entry.timestamp)
+        at = milliseconds(entry.timestamp)
         self._say(CompactionSummaryMessage(entry.summary, entry.tokens_before, at))
         for message in _retained(entry):
             self._conversation.add(message)
@@ -414,7 +414,7 @@ class _Fold:
 
 def _custom_message(entry: CustomMessageEntry) -> CustomMessage:
     return CustomMessage(
-        entry.custom_type, entry.content, entry.display, entry.details, _milliseconds(entry.timestamp)
+        entry.custom_type, entry.content, entry.display, entry.details, milliseconds(entry.timestamp)
     )
 
 
@@ -431,10 +431,3 @@ def _edited(entry: Entry, edit: Entry) -> Entry | None:
         content = [{"type": "text", "text": content}]
     holder["content"] = content
     return entry_from_json(data)
-
-
-def _milliseconds(timestamp: str) -> int:
-    try:
-        return int(datetime.fromisoformat(timestamp).timestamp() * 1000)
-    except ValueError:
-        return 0

@@ -37,6 +37,7 @@ __all__ = [
     "entry_from_json",
     "header_line",
     "is_known_type",
+    "milliseconds",
     "timestamp_now",
 ]
 
@@ -46,6 +47,14 @@ SESSION_VERSION = 3
 def timestamp_now() -> str:
     """The wall clock as entries carry it."""
     return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def milliseconds(timestamp: str) -> int:
+    """The time of an entry as messages have it; 0 for what is no time."""
+    try:
+        return int(datetime.fromisoformat(timestamp).timestamp() * 1000)
+    except ValueError:
+        return 0
 
 
 @frozen
@@ -228,6 +237,9 @@ def is_known_type(name: str) -> bool:
 
 def entry_from_json(data: Mapping[str, Any]) -> Entry:
     """The entry of a line; an unknown type, or a known one that lacks a field, stays opaque."""
+    message = data.get("message")
+    if isinstance(message, dict) and "timestamp" not in message:  # not now: the same each time it is read
+        data = {**data, "message": {**message, "timestamp": milliseconds(str(data.get("timestamp")))}}
     cls: type[Entry] = _TYPES.get(str(data.get("type")), OpaqueEntry)
     try:
         return codec.from_json(cls, data)

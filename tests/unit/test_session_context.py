@@ -401,7 +401,10 @@ def test_transforms_choose_among_the_entries_that_count() -> None:
 def test_a_tail_in_the_compaction_stands_for_the_kept_range() -> None:
     """F5: honoured where an older writer left it, and never there twice."""
     session, ids = session_of([user("1"), answer("2"), user("3")])
-    tail = [codec.to_json(UserMessage.of("kept")), {"type": "message", "message": codec.to_json(answer("a").message)}]
+    tail = [
+        codec.to_json(UserMessage.of("kept")),
+        {"type": "message", "message": codec.to_json(answer("a").message)},
+    ]
     session.append(CompactionEntry("sum", ids[2], 10, extra={"retainedTail": tail}))
     session.append(user("4"))
     assert shape(session.build_context().messages) == ["compactionSummary", "u:kept", "a:a", "u:4"]
@@ -409,9 +412,7 @@ def test_a_tail_in_the_compaction_stands_for_the_kept_range() -> None:
 
 # ------------------------------------------------------------------ images, empty turns, what was done
 
-PIXEL = (
-    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
-)
+PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 
 
 @pytest.mark.parametrize(
@@ -451,7 +452,9 @@ def test_turns_without_content_are_left_out() -> None:
 
 
 def test_repairs_are_told_once() -> None:
-    session, _ = session_of([user("q"), answer("a", call("1"), call("2")), result("1"), result("1"), result("9")])
+    session, _ = session_of(
+        [user("q"), answer("a", call("1"), call("2")), result("1"), result("1"), result("9")]
+    )
     repairs = session.build_context().repairs
     assert sorted(each.split()[1] for each in repairs) == ["call", "result", "second"]
     assert session.build_context().repairs == repairs

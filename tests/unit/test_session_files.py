@@ -232,7 +232,9 @@ def test_import_never_overwrites(repository: SessionRepository, tmp_path: Path) 
 def test_a_broken_header_is_recovered_into_a_new_file(repository: SessionRepository, tmp_path: Path) -> None:
     """SF-02."""
     path = tmp_path / "broken.jsonl"
-    path.write_text("{broken\n" + entry_line("a", None, "recover me") + "{broken too\n" + entry_line("b", "a", "me too"))
+    path.write_text(
+        "{broken\n" + entry_line("a", None, "recover me") + "{broken too\n" + entry_line("b", "a", "me too")
+    )
     before = path.read_bytes()
     target = repository.import_file(path)
     assert path.read_bytes() == before
@@ -243,7 +245,9 @@ def test_a_broken_header_is_recovered_into_a_new_file(repository: SessionReposit
 
 
 @pytest.mark.parametrize("content", ["", "one\ntwo\n", "{broken\n", "{}\n[]\n"])
-def test_what_is_no_session_is_not_imported(repository: SessionRepository, tmp_path: Path, content: str) -> None:
+def test_what_is_no_session_is_not_imported(
+    repository: SessionRepository, tmp_path: Path, content: str
+) -> None:
     """SF-06."""
     path = tmp_path / "notes.txt"
     path.write_text(content)

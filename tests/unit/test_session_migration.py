@@ -18,7 +18,11 @@ STAMP = "2025-01-01T00:00:00.000Z"
 
 
 def message(text: str) -> dict[str, Any]:
-    return {"type": "message", "timestamp": STAMP, "message": {"role": "user", "content": text, "timestamp": 1}}
+    return {
+        "type": "message",
+        "timestamp": STAMP,
+        "message": {"role": "user", "content": text, "timestamp": 1},
+    }
 
 
 def hook() -> dict[str, Any]:

@@ -319,25 +319,6 @@ def test_a_torn_tail_is_left_out_and_not_touched(tmp_path: Path, tail: bytes) ->
     assert Session.open(path).get_leaf_id() == added.id
 
 
-def test_every_cut_of_the_last_lines_opens_and_goes_on(tmp_path: Path) -> None:
-    """SF-01, RS-02: a crash in the middle of an append, at each byte."""
-    path = tmp_path / "s.jsonl"
-    whole = (HEADER + line("a", None, "one") + line("b", "a", "two\u2028é") + line("c", "b", "3")).encode()
-    kept = len((HEADER + line("a", None, "one")).encode())
-    for cut in range(kept, len(whole) + 1):
-        path.write_bytes(whole[:cut])
-        session = Session.open(path)
-        held = [head.id for head in session.heads]
-        assert held == ["a", "b", "c"][: len(held)]
-        added = session.append(user("on"))
-        session.close()
-        assert path.read_bytes().startswith(whole[:cut])
-        again = Session.open(path)
-        assert [head.id for head in again.heads] == [*held, added.id]
-        assert len(again.findings) <= 1
-        again.close()
-
-
 def test_damage_in_the_middle_costs_one_line(tmp_path: Path) -> None:
     path = tmp_path / "s.jsonl"
     first, second, third = line("a", None, "one"), line("b", "a", "two"), line("c", "a", "three")

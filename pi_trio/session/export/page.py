@@ -51,7 +51,7 @@ class _Page:
         policy = (
             f"default-src 'none'; img-src data:; style-src '{_digest(style)}'; script-src '{_digest(script)}'"
         )
-        about = f"{escape(session.header.timestamp[:10])} · {self._text(session.cwd, keep_newlines=False)}"
+        about = self._text(f"{session.header.timestamp[:10]} · {session.cwd}", keep_newlines=False)
         yield '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">\n'
         yield f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
         yield '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
@@ -78,8 +78,9 @@ class _Page:
             waiting.extend((child, deeper) for child in reversed(children))
 
     def _row(self, entry: Entry, depth: int, shown: Shown) -> str:
-        first = next((part.text for part in shown.parts if part.style in ("text", "code")), "")
-        text = self._text(" ".join(first[:160].split()), keep_newlines=False) or escape(shown.title)
+        parts = (part.text for part in shown.parts if part.style in ("text", "code"))
+        first = " ".join(next(parts, "")[:160].split()) or shown.title
+        text = self._text(first, keep_newlines=False)
         return f'<a class="{shown.kind}" href="#{escape(entry.id)}">{"│ " * depth}{text}</a>\n'
 
     def _article(self, entry: Entry, shown: Shown) -> Iterator[str]:
@@ -88,7 +89,7 @@ class _Page:
         yield f"<h2>{self._text(shown.title, keep_newlines=False)}"
         if label:
             yield f"<b>{self._text(label, keep_newlines=False)}</b>"
-        yield f"<time>{escape(entry.timestamp[:19].replace('T', ' '))}</time></h2>"
+        yield f"<time>{self._text(entry.timestamp[:19].replace('T', ' '), keep_newlines=False)}</time></h2>"
         for part in shown.parts:
             yield from self._part(part, foldable=shown.kind in ("tool", "system", "record"))
         yield "</article>\n"
