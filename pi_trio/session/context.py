@@ -8,9 +8,7 @@ entries say nothing, unless a projector makes messages of them.
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from typing import TypeAlias
 
 from attrs import define, frozen
@@ -27,6 +25,7 @@ from pi_trio.messages import (
     text_of,
 )
 from pi_trio.session import facts
+from pi_trio.session.collector import paused_collector
 from pi_trio.session.entries import (
     ActiveToolsChangeEntry,
     BranchSummaryEntry,
@@ -141,18 +140,6 @@ def _retained(entry: CompactionEntry) -> Iterator[AgentMessage]:
             yield codec.message_from_json(message)
 
 
-@contextmanager
-def _without_collector() -> Iterator[None]:
-    """For reading much that is kept: the collector would look at all of it again and again."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
-
-
 class ContextBuilder:
     """Builds contexts of one tree. From an earlier leaf to a later one only what is new is read.
 
@@ -178,7 +165,7 @@ class ContextBuilder:
     def _folded(self, leaf: str | None) -> _Fold:
         fold = self._begin(leaf)
         selection = fold.selection
-        with _without_collector():
+        with paused_collector():
             if selection.compaction is not None:
                 fold.take(selection.compaction)
             for head in selection.heads:

@@ -12,6 +12,7 @@ from typing import Any, BinaryIO
 import attrs
 
 from pi_trio import codec
+from pi_trio.session.collector import paused_collector
 from pi_trio.session.entries import SESSION_VERSION, SessionHeader, header_line
 from pi_trio.session.migration import replace_file, upgrade
 from pi_trio.session.scan import Scan, entry_object, head_of, read_header, scan
@@ -34,7 +35,7 @@ def open_file(path: Path, *, writable: bool, write: Write = os.write) -> tuple[S
         undo.callback(os.close, descriptor)
         if os.fstat(descriptor).st_size == 0:
             return None
-        with open(descriptor, "rb", buffering=_BUFFER, closefd=False) as file:
+        with open(descriptor, "rb", buffering=_BUFFER, closefd=False) as file, paused_collector():
             header = read_header(file, path)
             if header.version < SESSION_VERSION:
                 found, lines = _read_older(file, header)
