@@ -20,6 +20,8 @@ from pi_trio.session.scan import entry_object
 __all__ = ["SessionSummary", "blocks_backward", "summarize"]
 
 _BLOCK = 1 << 20
+_LONGEST = 4 << 20
+"""Bytes from which on a line is data, not something that was said."""
 _START = 1 << 20
 """Bytes in which the first message is looked for."""
 
@@ -102,16 +104,22 @@ class _End:
 
 
 def blocks_backward(file: BinaryIO) -> Iterator[bytes]:
-    """The file in blocks of whole lines, the last block first."""
-    end = file.seek(0, 2)
-    rest = b""
-    while end > 0:
-        start = max(0, end - _BLOCK)
+    """The file in blocks of whole lines, the last block first. Lines of many megabytes are left out."""
+    start = file.seek(0, 2)
+    rest = b""  # the end of a line that begins further up
+    is_too_long = False  # … and was left out
+    while start > 0:
+        end, start = start, max(0, start - _BLOCK)
         file.seek(start)
-        block = file.read(end - start) + rest
-        end = start
-        cut = block.find(b"\n") + 1 if start else 0
+        block = file.read(end - start)
+        if is_too_long:
+            block = block[: block.rfind(b"\n") + 1]
+            is_too_long = not block
+        block += rest
+        cut = (block.find(b"\n") + 1 or len(block)) if start else 0
         rest = block[:cut]
+        if len(rest) > _LONGEST:
+            rest, is_too_long = b"", True
         yield block[cut:]
 
 

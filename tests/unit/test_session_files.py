@@ -6,6 +6,7 @@ import json
 import os
 import stat
 import sys
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -94,6 +95,28 @@ def test_everywhere_or_here(repository: SessionRepository, tmp_path: Path) -> No
     assert found(repository, "needle") == []
     assert len(repository.search("needle", everywhere=True)) == 1
     assert len(repository.list(everywhere=True)) == 1
+
+
+@pytest.mark.parametrize("before", [0, 1, 1000, (1 << 20) - 300, 3 << 20])
+def test_lines_of_any_length_are_whole(repository: SessionRepository, before: int) -> None:
+    """ME-02: a file is looked through in blocks, and where they part does not matter."""
+    started(repository, "first needle", "x" * before + " second", "third", name="named")
+    assert found(repository, "needle second third") == ["first needle"]
+    assert repository.list()[0].name == "named"
+
+
+def test_a_line_of_many_megabytes_is_passed_over(repository: SessionRepository) -> None:
+    """ME-02: it costs neither the lines around it nor the memory."""
+    session = started(repository, "start", "x" * (9 << 20) + " inside", "end")
+    assert found(repository, "start end") == ["start"]
+    assert found(repository, "inside") == []
+    assert repository.list()[0].modified.timestamp() == pytest.approx(session_time(session), abs=0.01)
+
+
+def session_time(session: Session) -> float:
+    assert session.path is not None
+    last = json.loads(session.path.read_bytes().splitlines()[-1])
+    return datetime.fromisoformat(last["timestamp"]).timestamp()
 
 
 # ------------------------------------------------------------------ rename, delete, copy
