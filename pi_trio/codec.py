@@ -144,7 +144,11 @@ _PLAIN = frozenset({str, int, float, bool, type(None)})
 def _make_encoder(cls: type[Any]) -> Convert:
     tag = _tag(cls)
     fields = attrs.fields_dict(cls)
-    plan = [(name, json_name(name), spec.default is None and not spec.metadata.get("always")) for name, spec in fields.items() if name != "extra"]
+    plan = [
+        (name, json_name(name), spec.default is None and not spec.metadata.get("always"))
+        for name, spec in fields.items()
+        if name != "extra"
+    ]
     keeps_extra = "extra" in fields
 
     def encode(value: Any) -> dict[str, Any]:

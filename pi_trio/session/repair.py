@@ -22,9 +22,9 @@ from pi_trio.messages import (
     TextContent,
     ToolCall,
     ToolResultMessage,
-    sendable,
     UserContent,
     UserMessage,
+    sendable,
 )
 
 __all__ = [

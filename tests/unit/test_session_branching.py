@@ -218,10 +218,11 @@ def test_the_request_is_the_active_branch_whatever_was_done_before(repository: S
     for number in range(4):
         session.append_message(UserMessage.of(f"q{number}"))
         session.append_message(AssistantMessage((TextContent(f"a{number}"),)))
-    for number in range(3):
+    for number, said in enumerate(["q3", "f0", "f1"]):
         fork, text = repository.fork(session, session.get_branch()[-2].id, "before")
-        assert text == f"q{3 - number}"
+        assert text == said
         fork.append_message(UserMessage.of(f"f{number}"))
+        fork.append_message(AssistantMessage((TextContent(f"b{number}"),)))
         session.close()
         session = fork
     for _ in range(2):
@@ -231,7 +232,7 @@ def test_the_request_is_the_active_branch_whatever_was_done_before(repository: S
     session.append_compaction("so far", kept.id, 100)
     session.append_message(UserMessage.of("on"))
     context = session.build_context()
-    assert [text_of(each.content) for each in context.messages[1:]] == ["f2", "on"]
+    assert [text_of(each.content) for each in context.messages[1:]] == ["b2", "on"]
     session.close()
     assert session.path is not None
     again = Session.open(session.path)
