@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pi_trio.errors import ProviderError as ProviderError
     from pi_trio.errors import SessionError as SessionError
     from pi_trio.errors import StorageError as StorageError
+    from pi_trio.errors import SummaryError as SummaryError
     from pi_trio.errors import UsageError as UsageError
     from pi_trio.events import AgentEnd as AgentEnd
     from pi_trio.events import AgentEvent as AgentEvent
@@ -72,6 +73,7 @@ _HOMES = {
         "ProviderError",
         "SessionError",
         "StorageError",
+        "SummaryError",
         "UsageError",
     ],
     "events": [

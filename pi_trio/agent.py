@@ -194,7 +194,8 @@ class Agent:
     def subscribe(self, listener: Listener) -> Callable[[], None]:
         """Have `listener` called, and awaited, for every event in order. Returns unsubscribe.
 
-        A listener's exception ends the run and is raised by the call that started it.
+        A listener's exception ends the run and is raised by the call that started it. A
+        listener cannot wait for a run; it may start one in a task.
         """
         return self._hub.subscribe(listener)
 
@@ -228,7 +229,7 @@ class Agent:
         After an answer the queues are taken first. Raises `UsageError` if there is nothing
         to continue from.
         """
-        self._refuse_while_running("continue")
+        self._refuse_to_start("continue")
         last = self._messages[-1] if self._messages else None
         if last is None or last.role == "system":
             raise UsageError("No messages to continue from.")
@@ -302,8 +303,13 @@ class Agent:
         if self._run is not None:
             raise BusyError(f"The agent is already processing a prompt: wait or abort to {what}.")
 
+    def _refuse_to_start(self, what: str) -> None:
+        self._refuse_while_running(what)
+        if self._hub.telling:
+            raise UsageError("A listener cannot wait for a run: start it in a task of its own.")
+
     async def _start(self, first: _FirstTurn) -> None:
-        self._refuse_while_running("prompt again")
+        self._refuse_to_start("prompt again")
         run = self._run = _AgentDriver(self, first)
         self._idle = trio.Event()
         try:
@@ -479,8 +485,8 @@ class _AgentDriver:
             messages, self._system_prompt, self._view.extend(self._messages), self._active_tools()
         )
 
-    async def retry(self, step: Step, failure: Failure, attempt: int) -> Retry | None:
-        return None
+    async def retry(self, step: Step, failure: Failure, attempt: int) -> Retry | Failure:
+        return failure
 
     # ------------------------------------------------------------------ state
 

@@ -4,6 +4,7 @@
     ├── UsageError            the caller: a call that makes no sense now
     │   └── BusyError         … because a run is in progress
     ├── ProviderError         the provider: a request that failed for good
+    ├── SummaryError          the model: a summary that cannot be used, so nothing was changed
     ├── StorageError          the disk: something could not be written or read
     │   └── SessionError      … a session file
     │       ├── SessionFormatError   the file is not a session, or a damaged one
@@ -33,6 +34,7 @@ __all__ = [
     "SessionFormatError",
     "SessionLockedError",
     "StorageError",
+    "SummaryError",
     "UsageError",
 ]
 
@@ -55,6 +57,13 @@ class ProviderError(PiError):
     def __init__(self, failure: Failure) -> None:
         super().__init__(failure.message)
         self.failure = failure
+
+
+class SummaryError(PiError):
+    """No summary came of it: the request failed, or what came back cannot stand for the conversation.
+
+    Nothing was changed.
+    """
 
 
 class StorageError(PiError):

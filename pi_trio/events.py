@@ -9,13 +9,13 @@ what must survive is an entry of the session. Match on the union and end with
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias
 
-from attrs import define, field
+from attrs import define, field, frozen
 
 from pi_trio.llm.partial import PartialView
 from pi_trio.llm.protocol import StreamEvent
-from pi_trio.messages import AgentMessage, AssistantMessage, ToolResultMessage
+from pi_trio.messages import AgentMessage, AssistantMessage, ToolResultMessage, Usage
 from pi_trio.tool import ToolResult
 
 __all__ = [
@@ -25,6 +25,10 @@ __all__ = [
     "AgentStart",
     "AutoRetryEnd",
     "AutoRetryStart",
+    "CompactionEnd",
+    "CompactionReason",
+    "CompactionResult",
+    "CompactionStart",
     "CoreEvent",
     "EntryAppended",
     "Gap",
@@ -256,6 +260,41 @@ class AutoRetryEnd:
     final_error: str | None = None
 
 
+CompactionReason: TypeAlias = Literal["manual", "threshold", "overflow"]
+
+
+@frozen
+class CompactionResult:
+    """What a compaction did. Sizes are tokens. Without a summary, shortening results was enough."""
+
+    summary: str
+    first_kept_entry_id: str
+    tokens_before: int
+    estimated_tokens_after: int | None = None
+    usage: Usage | None = None
+    details: Any = None
+
+
+@define
+class CompactionStart:
+    """Room is being made in the context."""
+
+    type: ClassVar[str] = "compaction_start"
+    reason: CompactionReason
+
+
+@define
+class CompactionEnd:
+    """It is over: with a result, with an error that changed nothing, or aborted."""
+
+    type: ClassVar[str] = "compaction_end"
+    reason: CompactionReason
+    result: CompactionResult | None = None
+    aborted: bool = False
+    will_retry: bool = False
+    error_message: str | None = None
+
+
 @define
 class Gap:
     """The subscriber was too slow and events were dropped: take a new snapshot."""
@@ -289,5 +328,7 @@ AgentEvent: TypeAlias = (
     | ThinkingLevelChanged
     | AutoRetryStart
     | AutoRetryEnd
+    | CompactionStart
+    | CompactionEnd
     | Gap
 )

@@ -168,6 +168,11 @@ class Hub:
         """Whether `emit` may have to wait."""
         return bool(self._listeners or self._posted or self._telling.locked())
 
+    @property
+    def telling(self) -> bool:
+        """Whether the current task is a listener being told, which cannot wait for further events."""
+        return self._telling.statistics().owner is trio.lowlevel.current_task()
+
     def subscribe(self, listener: Listener) -> Callable[[], None]:
         """Have `listener` called, and awaited, for every event. Returns the unsubscribe function."""
         self._listeners.append(listener)

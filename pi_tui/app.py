@@ -38,7 +38,7 @@ class PiApp(App[None]):
         keymap: Mapping[str, str] | None = None,
         messages: Sequence[str] = (),
     ) -> None:
-        super().__init__()
+        super().__init__(ansi_color=True)  # known before the theme is, since NO_COLOR is decided here
         self.failure: BaseException | None = None
         self._open_runtime = open_runtime
         self._choose = choose

@@ -85,7 +85,14 @@ class LiveSession:
         await self._bridge.call(lambda runtime: runtime.abort(self.id))
         waiting = await self._bridge.call(lambda runtime: runtime.clear_queue(self.id))
         self._subscription.flush()
-        return [*self.store.take_returned(), *waiting.steering, *waiting.follow_up]
+        return [*await self.take_returned(), *waiting.steering, *waiting.follow_up]
+
+    async def take_returned(self) -> list[str]:
+        """The texts of input that was claimed and not used: here and now they are the screen's."""
+        if not self.store.returned:
+            return []
+        self.store.returned = []
+        return list(await self._bridge.call(lambda runtime: runtime.take_returned(self.id)))
 
     async def navigate(self, target_id: str) -> Moved:
         """Move the leaf; the store is up to date afterwards."""

@@ -20,6 +20,8 @@ from pi_trio.events import (
     AgentStart,
     AutoRetryEnd,
     AutoRetryStart,
+    CompactionEnd,
+    CompactionStart,
     EntryAppended,
     Gap,
     InboxClaimed,
@@ -89,7 +91,8 @@ class SessionStore:
         self.run_started = self.clock()
         self.queue: QueueUpdate = snapshot.queue
         self.retry: Retry | None = None
-        self.returned: list[str] = []
+        self.compacting = False
+        self.returned = list(snapshot.returned)
         self.live: dict[int, LiveBlock] = {}
         self.calls: dict[str, Call] = {}
         self.heads: dict[str, EntryHead] = {head.id: head for head in snapshot.heads}
@@ -130,11 +133,6 @@ class SessionStore:
         """Add a line of the program's own to the transcript."""
         self._notices += 1
         self.items.append(Item(f"notice-{self._notices}", "notice", text=text))
-
-    def take_returned(self) -> list[str]:
-        """The texts that were handed back and not yet put into the prompt."""
-        texts, self.returned = self.returned, []
-        return texts
 
     # ---------------------------------------------------------------- looking
 
@@ -238,6 +236,10 @@ class SessionStore:
                 self._add_entry(entry)
             case QueueUpdate():
                 self.queue = event
+            case CompactionStart():
+                self.compacting = True
+            case CompactionEnd():
+                self.compacting = False
             case InboxInserted() | InboxDiscarded() | InboxClaimed():
                 pass  # the queue as a whole is told in `queue_update`
             case InputReturned(messages):

@@ -8,6 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from pi_trio.messages import AssistantMessage, TextContent, ToolCall, ToolResultMessage, Usage, UserMessage
+from pi_trio.session.entries import MessageEntry
+from pi_trio.session.session import Session
+
 TRIO_FOLDERS = ("unit", "props", "faults", "wire", "e2e")
 """Coroutine tests of these folders run on trio; those of `tui` are marked for asyncio there."""
 
@@ -32,3 +36,44 @@ def shared() -> Path:
     if not folder.is_dir():
         pytest.skip(f"no recorded data at {folder}")
     return folder
+
+
+class Log:
+    """A session in memory, written in few words. Each call gives the new entry's id."""
+
+    def __init__(self) -> None:
+        self.session = Session.in_memory("/p")
+
+    def add(self, entry) -> str:
+        return self.session.append(entry).id
+
+    def message(self, message) -> str:
+        return self.add(MessageEntry(message))
+
+    def user(self, text="go on") -> str:
+        return self.message(UserMessage.of(text))
+
+    def answer(self, text="", *calls, told=0, stop="stop") -> str:
+        """An answer with calls, each an id, or an id and a tool and a path. `told` is the size it tells."""
+        named = (call if isinstance(call, tuple) else (call, "bash", None) for call in calls)
+        made = (ToolCall(each, tool, {} if path is None else {"path": path}) for each, tool, path in named)
+        content = (*([TextContent(text)] if text else []), *made)
+        usage = Usage(input=told, total_tokens=told)
+        return self.message(
+            AssistantMessage(content, "scripted", "scripted", "scripted", usage=usage, stop_reason=stop)
+        )
+
+    def result(self, call_id, text="done", *, error=False) -> str:
+        return self.message(ToolResultMessage(call_id, "bash", (TextContent(text),), is_error=error))
+
+    def step(self, call_id, text="done", **answer) -> str:
+        """An answer with one call, and its result. Gives the answer's id."""
+        answer_id = self.answer("", call_id, **answer)
+        self.result(call_id, text)
+        return answer_id
+
+
+@pytest.fixture(scope="session")
+def new_log() -> type[Log]:
+    """Makes sessions for tests of what a branch comes to."""
+    return Log

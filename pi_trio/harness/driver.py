@@ -38,7 +38,7 @@ from pi_trio.loop.driver import (
 )
 from pi_trio.loop.hooks import AgentContext, Hooks, RequestContext, TurnUpdate
 from pi_trio.loop.lifetime import Lifetime
-from pi_trio.messages import AgentMessage
+from pi_trio.messages import AgentMessage, AssistantMessage
 from pi_trio.session import facts
 from pi_trio.session.entries import MessageEntry, ModelChangeEntry, ThinkingLevelChangeEntry
 from pi_trio.tool import ExecutionMode
@@ -125,8 +125,12 @@ class HarnessDriver:
             self._harness.inject(message)
 
     async def pre_step(self, step: Step, messages: Sequence[AgentMessage]) -> EnterStep | RejectStep:
-        """Assemble the prompt, then decide. What a handler leaves out counts as used."""
+        """Make room if it is due, assemble the prompt, then decide.
+
+        What a handler leaves out counts as used.
+        """
         harness = self._harness
+        await harness.compactor.before_step()
         tools = harness.options.tools
 
         async def sections(context: Assemble) -> Mapping[str, str]:
@@ -202,15 +206,20 @@ class HarnessDriver:
             session.append(ThinkingLevelChangeEntry(request.thinking_level))
             conversation.thinking_level = request.thinking_level
 
-    async def retry(self, step: Step, failure: Failure, attempt: int) -> Retry | None:
-        policy = self._harness.options.retry
+    async def retry(self, step: Step, failure: Failure, attempt: int) -> Retry | Failure:
+        """After an overflow room is made; any other failure goes by the handlers and the policy."""
+        policy, compactor = self._harness.options.retry, self._harness.compactor
+        if failure.code == "context_overflow":
+            remaining = await compactor.after_failure(failure)
+            return remaining or Retry(delay=0, attempt=1, max_attempts=1, announce=False)
 
         async def decide(context: RequestError) -> Retry | None:
             return policy.retry(context.failure, context.attempt)
 
-        return await self._harness.handlers.decide(
+        decision = await self._harness.handlers.decide(
             REQUEST_ERROR, RequestError(step, failure, attempt), decide
         )
+        return decision or failure
 
     # ------------------------------------------------------------------ state
 
@@ -231,6 +240,9 @@ class HarnessDriver:
             harness.session.append(MessageEntry(record, extra=extra))
             self.new_messages.append(record)
             harness.conversation.add(record)
+            harness.compactor.meter.add(record)
+            if isinstance(record, AssistantMessage) and record.stop_reason not in ("error", "aborted"):
+                harness.compactor.settled()
 
     def _data(self, record: Fact) -> Mapping[str, Any]:
         """What the fact says; the step also tells which claimed input a handler left out."""

@@ -6,16 +6,20 @@ it. Commands are plain calls on the trio thread; what they cause is told in even
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import trio
 from attrs import field, frozen
 
+from pi_trio.compaction.branch import plan_branch, summarise_branch
+from pi_trio.compaction.plan import CompactionSettings, Nothing
 from pi_trio.errors import BusyError, StorageError, UsageError
 from pi_trio.events import (
     AgentEvent,
     AgentSettled,
+    CompactionResult,
     EntryAppended,
     InboxClaimed,
     InboxDiscarded,
@@ -28,6 +32,7 @@ from pi_trio.events import (
     ToolExecutionEnd,
     ToolExecutionStart,
 )
+from pi_trio.harness.compactor import Compactor
 from pi_trio.harness.conversation import Conversation
 from pi_trio.harness.driver import HarnessDriver
 from pi_trio.harness.inbox import Inbox, InboxItem, Splice, Target
@@ -81,6 +86,8 @@ class HarnessOptions:
     tool_execution: ExecutionMode = "parallel"
     max_parallel_tool_calls: int = 10
     retry: RetryPolicy = field(factory=RetryPolicy)
+    compaction: CompactionSettings = field(factory=CompactionSettings)
+    branch_reserve: int = 16_384
     record_stream: bool = True
     findings: tuple[str, ...] = ()
     abort_grace: float = 2.0
@@ -112,9 +119,11 @@ class AgentHarness:
         self.handlers = Handlers()
         self.inbox = Inbox(self._record_splice, options.steering_mode, options.follow_up_mode)
         self.requests = RequestLog(session)
+        self.compactor = Compactor(self, options.compaction)
         self.returned: list[AgentMessage] = []
         self._nursery = nursery
         self._driver: HarnessDriver | None = None
+        self._maintenance: trio.CancelScope | None = None
         self._idle = trio.Event()
         self._idle.set()
         self._wake_again = False
@@ -147,6 +156,11 @@ class AgentHarness:
     def running(self) -> bool:
         """Whether a run is in progress."""
         return self._driver is not None
+
+    @property
+    def busy(self) -> bool:
+        """Whether a run, a compaction or a branch summary is in progress."""
+        return self._driver is not None or self._maintenance is not None
 
     @property
     def streaming(self) -> AssistantMessage | None:
@@ -249,10 +263,12 @@ class AgentHarness:
         return taken
 
     async def abort(self) -> None:
-        """Stop the run and wait until it is over. What waits in the inbox stays there."""
+        """Stop what is in progress and wait until it is over. What waits in the inbox stays there."""
         if self._driver is not None:
             self._driver.lifetime.cancel()
-            await self._idle.wait()
+        if self._maintenance is not None:
+            self._maintenance.cancel()
+        await self._idle.wait()
 
     def abort_call(self, call_id: str) -> bool:
         """Stop one running tool call; the run goes on. False if it is not running."""
@@ -271,12 +287,76 @@ class AgentHarness:
         return self._conversation
 
     def navigate(self, leaf_id: str | None) -> None:
-        """Move the leaf. Raises `BusyError` while a run is in progress."""
-        if self.running:
-            raise BusyError("A run is in progress: stop it before moving in the tree.")
+        """Move the leaf. Raises `BusyError` while something is in progress."""
+        self._refuse_while_busy("moving in the tree")
         self.session.set_leaf_id(leaf_id)
+        self.branch_changed()
+
+    async def navigate_with_summary(
+        self, leaf_id: str | None, *, focus: str = "", replace_instructions: bool = False
+    ) -> None:
+        """Move the leaf to a summary of the branch that is left, hung on `leaf_id`.
+
+        Raises `UsageError` if there is nothing to summarise, `SummaryError` if none came of it;
+        then, and after an abort, nothing has moved.
+        """
+        self._refuse_while_busy("moving in the tree")
+        plan = plan_branch(
+            self.session, leaf_id, window=self.model.context_window, reserve=self.options.branch_reserve
+        )
+        if isinstance(plan, Nothing):
+            raise UsageError(plan.reason)
+        with self._maintaining():
+            summary = await summarise_branch(
+                plan,
+                self.compactor.ask,
+                self.model,
+                focus=focus,
+                replace_instructions=replace_instructions,
+            )
+            self.session.append_at(leaf_id, plan.entry(summary))
+            self.branch_changed()
+
+    async def compact(self, focus: str = "") -> CompactionResult | None:
+        """Have older context summarised, looking at `focus` in particular. None if it was aborted.
+
+        A run in progress is stopped first and not continued. Raises `UsageError` if there is
+        nothing to summarise, `SummaryError` if none came of it; then nothing has changed.
+        """
+        await self.abort()
+        self._close_interruption()
+        result = None
+        with self._maintaining():
+            result = await self.compactor.on_request(focus)
+        return result  # noqa: RET504 - an abort ends the block before there is one
+
+    def branch_changed(self) -> None:
+        """The branch is another, or reads differently: take it from the file anew."""
         self._conversation = None
-        self._closers = list(closers(self.session, read_remains(self.session)))
+        self.compactor.changed()
+        if self._driver is None:
+            self._closers = list(closers(self.session, read_remains(self.session)))
+
+    def append_fact(self, name: str, **data: Any) -> None:
+        """Write a fact of this session."""
+        self.session.append(facts.fact(name, self.session.id, **data))
+
+    def _refuse_while_busy(self, what: str) -> None:
+        if self.busy:
+            raise BusyError(f"The agent is busy: stop it before {what}.")
+
+    @contextmanager
+    def _maintaining(self) -> Iterator[None]:
+        """Work on an idle session. Input that comes meanwhile waits and runs after it."""
+        self._idle = trio.Event()
+        with trio.CancelScope() as scope:
+            self._maintenance = scope
+            try:
+                yield
+            finally:
+                self._maintenance = None
+                self._idle.set()
+                self._start_again()
 
     # ------------------------------------------------------------------ the inbox, told
 
@@ -287,7 +367,7 @@ class AgentHarness:
         self._tell_change(self.inbox.add(target, InboxItem.new(message, parked=parked), first=first))
 
     def _record_splice(self, change: Splice) -> None:
-        self.session.append(facts.fact(facts.INBOX_SPLICED, self.session.id, **change.to_json()))
+        self.append_fact(facts.INBOX_SPLICED, **change.to_json())
 
     def _tell_change(self, change: Splice | None) -> None:
         if change is None:
@@ -314,8 +394,7 @@ class AgentHarness:
 
     def hand_back(self, items: Sequence[InboxItem]) -> None:
         """Tell, durably, that claimed input was not used; it is offered until somebody takes it."""
-        data: list[Any] = [item.to_json() for item in items]
-        self.session.append(facts.fact(facts.INBOX_RETURNED, self.session.id, items=data))
+        self.append_fact(facts.INBOX_RETURNED, items=[item.to_json() for item in items])
         messages = tuple(item.message for item in items)
         self.returned += messages
         self.hub.post(InputReturned(messages))
@@ -328,14 +407,21 @@ class AgentHarness:
             waiting, self._closers = self._closers, []
             for entry in waiting:
                 self.session.append(entry)
-            self._conversation = None
             self.interruption = None
+            self._conversation = None
+            self.compactor.changed()
 
     def _wake(self) -> None:
-        if self._driver is None:
+        if self._maintenance is not None or (self._driver is not None and self._driver.lifetime.ending):
+            self._wake_again = True  # what comes now is not lost, and not hurried
+        elif self._driver is None:
             self._start()
-        elif self._driver.lifetime.ending:  # what comes after an abort is not lost, and not hurried
-            self._wake_again = True
+
+    def _start_again(self) -> None:
+        """Take up what woke the agent while it could not start."""
+        again, self._wake_again = self._wake_again, False
+        if again and self.inbox.wakes and not self.busy:
+            self._start()
 
     def _start(self, *, owed: bool = False) -> None:
         self._idle = trio.Event()
@@ -355,9 +441,8 @@ class AgentHarness:
             self._idle.set()
             with driver.lifetime.shelter():
                 await self.hub.emit(AgentSettled(aborted=driver.lifetime.ending))
-            again, self._wake_again = self._wake_again, False
-            if again and self.inbox.wakes and self._driver is None:
-                self._start()
+            self.compactor.settled()
+            self._start_again()
         await self.save()
 
     async def aclose(self) -> None:

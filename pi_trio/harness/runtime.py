@@ -12,8 +12,9 @@ from typing import Any
 import trio
 from attrs import frozen
 
+from pi_trio.compaction.plan import CompactionSettings
 from pi_trio.errors import ConfigError, UsageError
-from pi_trio.events import QueueUpdate
+from pi_trio.events import CompactionResult, QueueUpdate
 from pi_trio.harness.harness import AgentHarness, HarnessOptions
 from pi_trio.harness.retry import RetryPolicy
 from pi_trio.hub import Outbox
@@ -182,13 +183,23 @@ class LocalRuntime:
 
     # ------------------------------------------------------------------ the tree
 
-    async def navigate(self, session_id: str, target_id: str) -> Moved:
+    async def navigate(
+        self, session_id: str, target_id: str, *, summarise: bool = False, instructions: str = ""
+    ) -> Moved:
         """See `Runtime`."""
         harness = self._open(session_id).harness
         session = harness.session
         text = prompt_text(session.entry(target_id))
-        harness.navigate(before(session.tree, target_id) if text else target_id)
+        leaf = before(session.tree, target_id) if text else target_id
+        if summarise:
+            await harness.navigate_with_summary(leaf, focus=instructions)
+        else:
+            harness.navigate(leaf)
         return Moved(session_id=session_id, leaf_id=session.get_leaf_id(), text=text)
+
+    async def compact(self, session_id: str, instructions: str = "") -> CompactionResult | None:
+        """See `Runtime`."""
+        return await self._open(session_id).harness.compact(instructions)
 
     async def fork(self, session_id: str, target_id: str, position: ForkPosition) -> Moved:
         """See `Runtime`."""
@@ -294,6 +305,12 @@ class LocalRuntime:
             sections=sections,
             steering_mode=settings.steering_mode,
             follow_up_mode=settings.follow_up_mode,
+            compaction=CompactionSettings(
+                enabled=settings.compaction.enabled,
+                reserve_tokens=settings.compaction.reserve_tokens,
+                keep_recent_tokens=settings.compaction.keep_recent_tokens,
+            ),
+            branch_reserve=settings.branch_summary.reserve_tokens,
             record_stream=settings.record_stream,
             max_parallel_tool_calls=settings.max_parallel_tool_calls,
             retry=RetryPolicy(

@@ -106,7 +106,7 @@ def _answer(context: Context) -> _Answer:
         return _Answer("The tools have answered. I sum up what came back.", _report(results))
     prompt = _last_prompt(context.messages)
     if "<conversation>" in prompt or prompt.lstrip().startswith("# Conversation"):
-        return _Answer("A summary is wanted.", _summary(prompt))
+        return _Answer("A summary is wanted.", _summary(prompt, context.messages))
     tools = {tool.name for tool in context.tools}
     calls = list(_orders(prompt, tools))
     if not calls:
@@ -261,9 +261,14 @@ _SUMMARY = """\
 """
 
 
-def _summary(prompt: str) -> str:
+def _summary(prompt: str, messages: Sequence[LlmMessage]) -> str:
     """The structured summary that compaction asks for."""
     goals = re.findall(r"^\[User\]: (.+)", prompt, re.MULTILINE)
     calls = re.findall(r"^\[Assistant tool calls\]: (.+)", prompt, re.MULTILINE)
+    if len(messages) > 1:  # the conversation itself is there, not its text
+        goals = [text_of(each.content) for each in messages if isinstance(each, UserMessage)]
+        answers = (each for each in messages if isinstance(each, AssistantMessage))
+        calls = [call.name for answer in answers for call in answer.tool_calls]
+    goal = next((goal.splitlines()[0] for goal in goals if goal), "Try the program with the demo model")
     done = "\n".join(f"- [x] {line}" for line in calls) or "- [x] Talked with the demo model"
-    return _SUMMARY.format(goal=goals[0] if goals else "Try the program with the demo model", done=done)
+    return _SUMMARY.format(goal=goal, done=done)

@@ -45,11 +45,11 @@ class Answer:
             if failure is None:
                 return await self._settle(message, attempt)
             self._driver.commit(self._fact(message, failure))
-            retry = await self._driver.retry(self._step, failure, attempt)
-            if retry is None:
-                return await self._settle(message, attempt)
+            decision = await self._driver.retry(self._step, failure, attempt)
+            if isinstance(decision, Failure):
+                return await self._settle(attrs.evolve(message, error_message=decision.message), attempt)
             await self._end(message)
-            await self._wait(retry, failure)
+            await self._wait(decision, failure)
             request = await self._driver.prepare_request(self._step)
             admission = self._driver.admit(self._step, request, ())
 
@@ -138,6 +138,8 @@ class Answer:
         return message
 
     async def _wait(self, retry: Retry, failure: Failure) -> None:
+        if not retry.announce:
+            return
         delay_ms = round(retry.delay * 1000)
         data = {"attempt": retry.attempt, "maxAttempts": retry.max_attempts, "delayMs": delay_ms}
         self._driver.commit(self._step.fact("retry/scheduled", **data, code=failure.code))

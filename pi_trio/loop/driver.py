@@ -116,11 +116,12 @@ class Admission:
 
 @frozen(kw_only=True)
 class Retry:
-    """Send a failed request again, after `delay` seconds."""
+    """Send a failed request again, after `delay` seconds. `announce` tells of it in events and facts."""
 
     delay: float
     attempt: int
     max_attempts: int
+    announce: bool = True
 
 
 class Driver(Protocol):
@@ -190,8 +191,11 @@ class Driver(Protocol):
     def commit(self, *records: AgentMessage | Fact) -> None:
         """Write, then take into the state. Raises `StorageError`; then nothing was taken."""
 
-    async def retry(self, step: Step, failure: Failure, attempt: int) -> Retry | None:
-        """What to do about failed attempt number `attempt` of a step: None gives up."""
+    async def retry(self, step: Step, failure: Failure, attempt: int) -> Retry | Failure:
+        """What to do about failed attempt number `attempt` of a step: try again, or give up.
+
+        A failure that is given up may say more than the one that came.
+        """
 
     def update(self, update: TurnUpdate) -> None:
         """Take over what a hook changed for the following requests."""

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 import trio
 from attrs import define
 
+from pi_trio.errors import StorageError
 from pi_trio.events import (
     AgentEnd,
     AgentStart,
@@ -139,7 +140,7 @@ class _Run:
         answer = Answer(driver, step)
         tools: ToolBatch | None = None
         admitted = False
-        driver.commit(step.fact("step/start"))
+        self._open(step, entering)
         try:
             await driver.emit(TurnStart())
             request = await driver.prepare_request(step)
@@ -169,6 +170,13 @@ class _Run:
             if answer.message is None:
                 await answer.stop()
             await self._close(step, answer, tools)
+
+    def _open(self, step: Step, entering: Sequence[AgentMessage]) -> None:
+        try:
+            self._driver.commit(step.fact("step/start"))
+        except StorageError:
+            self._driver.hand_back(entering)
+            raise
 
     async def _close(self, step: Step, answer: Answer, tools: ToolBatch | None) -> None:
         message = answer.message

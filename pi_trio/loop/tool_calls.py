@@ -17,6 +17,7 @@ import trio
 from attrs import define, field, frozen
 
 from pi_trio.events import (
+    AgentEvent,
     MessageEnd,
     MessageStart,
     ToolExecutionEnd,
@@ -81,6 +82,10 @@ class _Execution:
         if self.result is None:
             self.result, self.code = result, code
 
+    def update(self, partial: ToolResult) -> ToolExecutionUpdate:
+        """The event that shows `partial`."""
+        return ToolExecutionUpdate(self.call.id, self.call.name, self.call.arguments, partial)
+
     def stop(self) -> None:
         """Set the result of a call that the user stopped."""
         if self.ran:
@@ -92,6 +97,26 @@ class _Execution:
         """Set the result of a body that was stopped: what it had reported, and `text`."""
         content = (*self.progress.content, TextContent(text))
         self.finish(ToolResult(content, self.progress.details, is_error=True), code)
+
+
+class _Progress:
+    """The `on_update` of one body. A listener that fails on it stops the body, and then the run."""
+
+    def __init__(self, driver: Driver, execution: _Execution, scope: trio.CancelScope) -> None:
+        self.failure: Exception | None = None
+        self._driver = driver
+        self._execution = execution
+        self._scope = scope
+
+    async def __call__(self, partial: ToolResult) -> None:
+        if self._execution.result is not None or self.failure is not None:
+            return
+        self._execution.progress = partial
+        try:
+            await self._driver.emit(self._execution.update(partial))
+        except Exception as error:  # not the tool's to see, or it would become its result
+            self.failure = error
+            self._scope.cancel()
 
 
 class ToolBatch:
@@ -262,30 +287,20 @@ class ToolBatch:
         call = execution.call
         began = trio.current_time()
         execution.ran = True
-        broken: list[Exception] = []
-
-        async def on_update(partial: ToolResult) -> None:
-            if execution.result is None and not broken:
-                execution.progress = partial
-                try:
-                    await self._driver.emit(ToolExecutionUpdate(call.id, call.name, call.arguments, partial))
-                except Exception as error:  # a listener's failure is not the tool's
-                    broken.append(error)
-                    scope.cancel()
-
         with trio.CancelScope() as scope:
+            progress = _Progress(self._driver, execution, scope)
             if tool.timeout is not None:
                 scope.deadline = began + tool.timeout
             self._driver.track_call(call.id, scope)
             try:
-                execution.finish(_checked(await tool.execute(call.id, execution.args, on_update)))
+                execution.finish(_checked(await tool.execute(call.id, execution.args, progress)))
             except* Exception as errors:  # perhaps of a nursery that is being cancelled
                 execution.finish(_error_result(errors))
             finally:
                 self._driver.track_call(call.id, None)
                 execution.duration_ms = round((trio.current_time() - began) * 1000)
-        if broken:
-            raise broken[0]
+        if progress.failure is not None:
+            raise progress.failure
         if scope.cancelled_caught:
             timed_out = trio.current_time() >= scope.deadline
             text = f"The tool took longer than {tool.timeout:g} seconds." if timed_out else ABORTED
@@ -298,8 +313,7 @@ class ToolBatch:
             return  # the run was stopped long ago, and did not wait for it
         ahead = next(each for each in self._executions if each.message is None)
         if ahead is not execution and execution.result is not None:
-            call = execution.call
-            await self._driver.emit(ToolExecutionUpdate(call.id, call.name, call.arguments, execution.result))
+            await self._driver.emit(execution.update(execution.result))
 
     # ------------------------------------------------------------------ settling, in model order
 
@@ -321,21 +335,25 @@ class ToolBatch:
             raise failure
 
     async def _settle(self, execution: _Execution) -> None:
+        """Commit the result and tell of it, even if the disk refused it: each call that began must end."""
         call = execution.call
-        if not execution.recorded:
-            self._record(execution)
-            await tell(self._driver, ToolExecutionStart(call.id, call.name, call.arguments))
         if execution.result is None:  # the body goes on although the run was stopped long ago
             execution.stop()
-        message = execution.message = self._message(execution)
-        self._driver.commit(message)
         result = execution.result or ToolResult()
-        await tell(
-            self._driver,
+        message = execution.message = self._message(execution)
+        events: list[AgentEvent] = [
             ToolExecutionEnd(call.id, call.name, result, result.is_error, execution.duration_ms),
             MessageStart(message),
             MessageEnd(message),
-        )
+        ]
+        if not execution.recorded:
+            events.insert(0, ToolExecutionStart(call.id, call.name, call.arguments))
+        try:
+            if not execution.recorded:
+                self._record(execution)
+            self._driver.commit(message)
+        finally:
+            await tell(self._driver, *events)
 
     async def _after(self, execution: _Execution) -> None:
         hook = self._driver.hooks.after_tool_call
@@ -361,8 +379,8 @@ class ToolBatch:
 
     def _record(self, execution: _Execution) -> None:
         call = execution.call
-        execution.recorded = True
         self._driver.commit(self._step.fact("tool/call", callId=call.id, name=call.name))
+        execution.recorded = True
 
     def _message(self, execution: _Execution) -> ToolResultMessage:
         result = execution.result or ToolResult()

@@ -12,7 +12,7 @@ from typing import Any, Literal, Protocol, TypeAlias
 
 from attrs import frozen
 
-from pi_trio.events import QueueUpdate, ToolExecutionStart
+from pi_trio.events import CompactionResult, QueueUpdate, ToolExecutionStart
 from pi_trio.hub import Outbox
 from pi_trio.llm.protocol import Model
 from pi_trio.messages import AssistantMessage, ImageContent
@@ -139,10 +139,20 @@ class Runtime(Protocol):
     async def wait_for_idle(self, session_id: str) -> None:
         """Wait until nothing runs and every listener is done."""
 
-    async def navigate(self, session_id: str, target_id: str) -> Moved:
+    async def navigate(
+        self, session_id: str, target_id: str, *, summarise: bool = False, instructions: str = ""
+    ) -> Moved:
         """Move the leaf. At a user message: before it, and its text comes back.
 
-        Raises `BusyError` while a run is in progress.
+        With `summarise` a summary of the branch that is left is hung there first, made with
+        `instructions` in mind; `abort` ends that, and then nothing has moved. Raises `BusyError`
+        while something is in progress, `SummaryError` if no summary came of it.
+        """
+
+    async def compact(self, session_id: str, instructions: str = "") -> CompactionResult | None:
+        """Have older context summarised. A run in progress is stopped first; None: aborted.
+
+        Raises `UsageError` if there is nothing to summarise, `SummaryError` if none came of it.
         """
 
     async def fork(self, session_id: str, target_id: str, position: ForkPosition) -> Moved:

@@ -68,6 +68,22 @@ class Retry:
 
 
 @frozen(kw_only=True)
+class Compaction:
+    """How room is made in a full context. Sizes are tokens."""
+
+    enabled: Annotated[bool, _flag, "summarise older context by itself when the window is nearly full"] = True
+    reserve_tokens: Annotated[int, _whole(0), "how much of the window is to stay free"] = 16_384
+    keep_recent_tokens: Annotated[int, _whole(0), "how much of the conversation stays as it is"] = 20_000
+
+
+@frozen(kw_only=True)
+class BranchSummary:
+    """Summaries of a branch that is left."""
+
+    reserve_tokens: Annotated[int, _whole(0), "how much of the window is left for the summary"] = 16_384
+
+
+@frozen(kw_only=True)
 class Settings:
     """What a person chose for all sessions. Flags win over it."""
 
@@ -86,13 +102,15 @@ class Settings:
     shell_path: Annotated[str | None, _text, "the shell of the bash tool"] = None
     shell_command_prefix: Annotated[str | None, _text, "a line before each command of the bash tool"] = None
     theme: Annotated[str, _text, "the colours of the screen"] = "system"
+    compaction: Compaction = Compaction()
+    branch_summary: BranchSummary = BranchSummary()
     retry: Retry = Retry()
 
 
 _PI_ONLY = """
     $schema modelThinkingLevels thinkingBudgets enabledModels hideThinkingBlock showCacheMissNotices
     cacheWarming externalEditor doubleEscapeAction treeFilterMode defaultProjectTrust defaultTools
-    codemode sessionShareDestination compaction branchSummary quietStartup tuiMode
+    codemode sessionShareDestination compaction.modelOverrides branchSummary.skipPrompt quietStartup tuiMode
     fullscreenExitOutput fullscreenScrollbar fullscreenCopyOnSelect fullscreenWheelScrollLines
     editorPaddingX outputPad autocompleteMaxVisible showHardwareCursor terminal images markdown
     transport httpProxy httpIdleTimeoutMs websocketConnectTimeoutMs npmCommand selfUpdateCommand

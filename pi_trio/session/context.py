@@ -9,6 +9,7 @@ entries say nothing, unless a projector makes messages of them.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import takewhile
 from typing import TypeAlias
 
 from attrs import define, frozen
@@ -44,16 +45,23 @@ from pi_trio.session.repair import Conversation
 from pi_trio.session.tree import EntryHead, Tree
 
 __all__ = [
+    "SPEAKING",
     "BranchSettings",
     "ContextBuilder",
     "EntryTransform",
     "Projector",
+    "Read",
+    "Selection",
     "SessionContext",
+    "context_before",
+    "edited",
     "fold_system",
+    "message_of",
     "select",
 ]
 
 Read: TypeAlias = Callable[[str], Entry]
+"""Gives an entry by its id."""
 Projector: TypeAlias = Callable[[CustomEntry], Iterable[AgentMessage]]
 """Makes messages of a custom entry. Must give the same ones each time."""
 EntryTransform: TypeAlias = Callable[[Sequence[Entry]], Sequence[Entry]]
@@ -111,21 +119,31 @@ def _patch_sections(sections: dict[str, str], patch: Mapping[str, str | None]) -
 # ------------------------------------------------------------------ what of a branch counts
 
 
-def select(branch: Sequence[EntryHead], read: Read) -> tuple[CompactionEntry | None, int, int]:
-    """The latest compaction of a branch, the place of its first kept entry, and its own place.
+@frozen
+class Selection:
+    """What of a branch counts: the latest compaction, if any, and then `heads`.
 
-    What counts is the compaction, then `branch[first:own]`, then `branch[own + 1:]`. Without a
-    compaction it is (None, 0, -1), which says the same of the whole branch.
+    `first` is the place of the first kept entry, `own` that of the compaction, -1 for none.
     """
+
+    compaction: CompactionEntry | None
+    first: int
+    own: int
+    heads: Sequence[EntryHead]
+
+
+def select(branch: Sequence[EntryHead], read: Read) -> Selection:
+    """What counts. What a summary stands for does not, nor do older summaries in what it kept."""
     own = next((place for place in range(len(branch) - 1, -1, -1) if branch[place].type == "compaction"), -1)
     if own < 0:
-        return None, 0, -1
+        return Selection(None, 0, -1, branch)
     entry = read(branch[own].id)
     if not isinstance(entry, CompactionEntry):  # a damaged one: better all than nothing
-        return None, 0, -1
-    kept = None if _RETAINED_TAIL in entry.extra else entry.first_kept_entry_id
-    first = next((place for place in range(own) if branch[place].id == kept), own)
-    return entry, first, own
+        return Selection(None, 0, -1, branch)
+    first_kept = None if _RETAINED_TAIL in entry.extra else entry.first_kept_entry_id
+    first = next((place for place in range(own) if branch[place].id == first_kept), own)
+    kept = [head for head in branch[first:own] if head.type != "compaction" and not _is_system(head)]
+    return Selection(entry, first, own, [*kept, *branch[own + 1 :]])
 
 
 _RETAINED_TAIL = "retainedTail"
@@ -138,6 +156,11 @@ def _retained(entry: CompactionEntry) -> Iterator[AgentMessage]:
         message = each.get("message", each) if isinstance(each, dict) else None
         if isinstance(message, dict) and "role" in message:
             yield codec.message_from_json(message)
+
+
+def context_before(branch: Sequence[EntryHead], end: str, read: Read) -> SessionContext:
+    """The part of the branch's context that comes before entry `end`; edits made later count."""
+    return _fold_branch(branch, read, {}, end).context()
 
 
 class ContextBuilder:
@@ -158,31 +181,21 @@ class ContextBuilder:
         chosen = tuple(transforms)
         if chosen:
             return self._transformed(leaf, chosen)
-        fold = self._extended(leaf) or self._folded(leaf)
+        fold = self._extended(leaf)
+        if fold is None:
+            fold = _fold_branch(self._tree.branch(leaf), self._read, self._projectors)
         self._fold, self._leaf = fold, leaf
         return fold.context()
 
-    def _folded(self, leaf: str | None) -> _Fold:
-        fold = self._begin(leaf)
-        selection = fold.selection
-        with paused_collector():
-            if selection.compaction is not None:
-                fold.take(selection.compaction)
-            for head in selection.heads:
-                fold.add(head)
-        return fold
-
     def _transformed(self, leaf: str | None, transforms: Iterable[EntryTransform]) -> SessionContext:
-        fold = self._begin(leaf)
-        entries: Sequence[Entry] = fold.selection.entries(self._read)
+        branch = self._tree.branch(leaf)
+        fold = _Fold(branch, select(branch, self._read), self._read, self._projectors)
+        entries: Sequence[Entry] = fold.entries()
         for transform in transforms:
             entries = transform(entries)
         for entry in entries:
             fold.take(entry)
         return fold.context()
-
-    def _begin(self, leaf: str | None) -> _Fold:
-        return _Fold(self._read, _selection(self._tree.branch(leaf), self._read), self._projectors)
 
     def _extended(self, leaf: str | None) -> _Fold | None:
         """The fold at the last leaf with what came since; None where that would not be the same."""
@@ -201,37 +214,17 @@ class ContextBuilder:
         return None
 
 
-@frozen
-class _Selection:
-    """What of a branch counts: `compaction`, then `heads`. `edits` names the context edit of an entry.
-
-    `older` is what comes before the first head, `summarised` what comes before the compaction.
-    """
-
-    compaction: CompactionEntry | None
-    heads: Sequence[EntryHead]
-    edits: Mapping[str | None, str]
-    older: Sequence[EntryHead]
-    summarised: Sequence[EntryHead]
-
-    def entries(self, read: Read) -> list[Entry]:
-        """All that counts, as the edits have it."""
-        heads = (self.entry(head.id, read) for head in self.heads if head.type != "context_edit")
-        edited = [entry for entry in heads if entry is not None]
-        return edited if self.compaction is None else [self.compaction, *edited]
-
-    def entry(self, entry_id: str, read: Read) -> Entry | None:
-        """An entry as its edit has it; None if it is to be left out."""
-        entry, edit_id = read(entry_id), self.edits.get(entry_id)
-        return entry if edit_id is None else _edited(entry, read(edit_id))
-
-
-def _selection(branch: Sequence[EntryHead], read: Read) -> _Selection:
-    compaction, first, own = select(branch, read)
-    kept, later = branch[first : max(own, 0)], branch[own + 1 :]
-    heads = [*(head for head in kept if head.type != "compaction" and not _is_system(head)), *later]
-    edits = {head.detail: head.id for head in (*kept, *later) if head.type == "context_edit"}
-    return _Selection(compaction, heads, edits, branch[:first], branch[: max(own, 0)])
+def _fold_branch(
+    branch: Sequence[EntryHead], read: Read, projectors: Mapping[str, Projector], end: str | None = None
+) -> _Fold:
+    chosen = select(branch, read)
+    fold = _Fold(branch, chosen, read, projectors)
+    with paused_collector():
+        if chosen.compaction is not None:
+            fold.take(chosen.compaction)
+        for head in takewhile(lambda head: head.id != end, chosen.heads):
+            fold.add(head)
+    return fold
 
 
 def _system_messages(heads: Iterable[EntryHead], read: Read) -> Iterator[SystemMessage]:
@@ -246,20 +239,46 @@ def _is_system(head: EntryHead) -> bool:
     return head.type == "message" and head.detail == "system"
 
 
+# ------------------------------------------------------------------ one entry
+
+
+SPEAKING = frozenset({"message", "custom_message", "branch_summary"})
+"""The types that `message_of` may have something of."""
+
+
+def message_of(entry: Entry) -> AgentMessage | None:
+    """What the entry itself adds to a context; None for those that say nothing to the model."""
+    match entry:
+        case MessageEntry(message=message):
+            return message
+        case CustomMessageEntry():
+            at = milliseconds(entry.timestamp)
+            return CustomMessage(entry.custom_type, entry.content, entry.display, entry.details, at)
+        case BranchSummaryEntry() if entry.summary:
+            return BranchSummaryMessage(entry.summary, entry.from_id, milliseconds(entry.timestamp))
+        case _:
+            return None
+
+
+def edited(entry: Entry, edit: Entry) -> Entry | None:
+    """The entry as the edit has it; None if it is to be left out."""
+    if not isinstance(edit, ContextEditEntry) or not isinstance(entry, (MessageEntry, CustomMessageEntry)):
+        return entry
+    if edit.replacement is None:
+        return None
+    data = codec.to_json(entry)
+    holder = data["message"] if isinstance(entry, MessageEntry) else data
+    content = edit.replacement.get("content", "")
+    if isinstance(content, str) and holder.get("role") in ("assistant", "toolResult"):
+        content = [{"type": "text", "text": content}]
+    holder["content"] = content
+    return entry_from_json(data)
+
+
 # ------------------------------------------------------------------ the fold
 
 
-_BODIES = frozenset(
-    {
-        "message",
-        "custom",
-        "custom_message",
-        "branch_summary",
-        "model_change",
-        "thinking_level_change",
-        "active_tools_change",
-    }
-)
+_BODIES = SPEAKING | {"custom", "model_change", "thinking_level_change", "active_tools_change"}
 """The types whose bodies a context needs."""
 
 
@@ -305,44 +324,66 @@ class BranchSettings:
         return kind == "active_tools_change" and self.tools is None
 
 
-class _Fold:
-    """What the entries of a selection add up to so far."""
+_STEP_FACTS = frozenset({facts.STEP_START, facts.STEP_END, facts.TURN_END})
 
-    def __init__(self, read: Read, selection: _Selection, projectors: Mapping[str, Projector]) -> None:
-        self.selection = selection
+
+class _Fold:
+    """What the entries that count on a branch add up to so far."""
+
+    def __init__(
+        self,
+        branch: Sequence[EntryHead],
+        selection: Selection,
+        read: Read,
+        projectors: Mapping[str, Projector],
+    ) -> None:
+        self._selection = selection
+        self._summarised = branch[: max(selection.own, 0)]
+        self._older = branch[: selection.first]  # looked at only for what nothing later has changed
+        self._edits = {head.detail: head.id for head in selection.heads if head.type == "context_edit"}
         self._read = read
-        self._older = selection.older  # looked at for settings that nothing later has changed
         self._projectors = projectors
         self._conversation = Conversation(self._started)
         self._system: SystemMessage | None = None
         self._settings = BranchSettings()
+        last = next(
+            (head for head in reversed(self._older) if head.type == "custom" and head.detail in _STEP_FACTS),
+            None,
+        )
+        if last is not None:  # what is kept may begin in the middle of a step
+            self._fact(last.detail, last.id)
+
+    def entries(self) -> list[Entry]:
+        """All that counts, as the edits have it, the compaction first."""
+        heads = (self._edited(head.id) for head in self._selection.heads if head.type != "context_edit")
+        entries = [entry for entry in heads if entry is not None]
+        compaction = self._selection.compaction
+        return entries if compaction is None else [compaction, *entries]
 
     def add(self, head: EntryHead) -> None:
         """The next entry of the branch. It is read only if a context needs its body."""
         if head.type == "custom" and head.detail not in self._projectors:
             self._fact(head.detail, head.id)
         elif head.type in _BODIES:
-            entry = self.selection.entry(head.id, self._read)
+            entry = self._edited(head.id)
             if entry is not None:
                 self.take(entry)
 
     def take(self, entry: Entry) -> None:
         """The next entry that counts."""
         self._settings.note(entry)
-        match entry:
-            case MessageEntry(message=message):
+        if isinstance(entry, CustomEntry):
+            self._custom(entry)
+        elif isinstance(entry, CompactionEntry):
+            self._compaction(entry)
+        else:
+            message = message_of(entry)
+            if message is not None:
                 self._say(message)
-            case CustomMessageEntry():
-                self._say(_custom_message(entry))
-            case BranchSummaryEntry() if entry.summary:
-                at = milliseconds(entry.timestamp)
-                self._say(BranchSummaryMessage(entry.summary, entry.from_id, at))
-            case CustomEntry():
-                self._custom(entry)
-            case CompactionEntry():
-                self._compaction(entry)
-            case _:
-                pass  # it changes settings only
+
+    def _edited(self, entry_id: str) -> Entry | None:
+        entry, edit_id = self._read(entry_id), self._edits.get(entry_id)
+        return entry if edit_id is None else edited(entry, self._read(edit_id))
 
     def _say(self, message: AgentMessage) -> None:
         if isinstance(message, SystemMessage):
@@ -360,8 +401,7 @@ class _Fold:
 
     def _compaction(self, entry: CompactionEntry) -> None:
         """The summary that comes first. Old ones do not carry the system state at their place."""
-        earlier = self.selection.summarised
-        self._system = entry.system_message or fold_system(_system_messages(earlier, self._read))
+        self._system = entry.system_message or fold_system(_system_messages(self._summarised, self._read))
         at = milliseconds(entry.timestamp)
         self._say(CompactionSummaryMessage(entry.summary, entry.tokens_before, at))
         for message in _retained(entry):
@@ -397,24 +437,3 @@ class _Fold:
         return {
             call for entry in entries if isinstance(entry, CustomEntry) and (call := facts.call_of(entry))
         }
-
-
-def _custom_message(entry: CustomMessageEntry) -> CustomMessage:
-    return CustomMessage(
-        entry.custom_type, entry.content, entry.display, entry.details, milliseconds(entry.timestamp)
-    )
-
-
-def _edited(entry: Entry, edit: Entry) -> Entry | None:
-    """The entry as the edit has it; None if it is to be left out."""
-    if not isinstance(edit, ContextEditEntry) or not isinstance(entry, (MessageEntry, CustomMessageEntry)):
-        return entry
-    if edit.replacement is None:
-        return None
-    data = codec.to_json(entry)
-    holder = data["message"] if isinstance(entry, MessageEntry) else data
-    content = edit.replacement.get("content", "")
-    if isinstance(content, str) and holder.get("role") in ("assistant", "toolResult"):
-        content = [{"type": "text", "text": content}]
-    holder["content"] = content
-    return entry_from_json(data)

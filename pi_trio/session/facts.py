@@ -13,11 +13,16 @@ from pi_trio.session.entries import CustomEntry
 
 __all__ = [
     "ASSISTANT_ATTEMPT",
+    "COMPACTION_END",
+    "COMPACTION_START",
     "INBOX_FACTS",
     "INBOX_RETURNED",
     "INBOX_SPLICED",
+    "PRUNE",
     "REQUEST_CONTEXT",
     "REQUEST_HEADER",
+    "RETRY_SCHEDULED",
+    "RETRY_STARTED",
     "STEP_END",
     "STEP_START",
     "TOOL_CALL",
@@ -36,8 +41,13 @@ TOOL_CALL = "tool/call"
 REQUEST_HEADER = "request/header"
 REQUEST_CONTEXT = "request/context"
 ASSISTANT_ATTEMPT = "assistant/attempt"
+RETRY_SCHEDULED = "retry/scheduled"
+RETRY_STARTED = "retry/started"
 INBOX_SPLICED = "inbox/spliced"
 INBOX_RETURNED = "inbox/returned"
+PRUNE = "prune"
+COMPACTION_START = "compaction/start"
+COMPACTION_END = "compaction/end"
 
 INBOX_FACTS = frozenset({INBOX_SPLICED, INBOX_RETURNED})
 """What a fork leaves behind: it inherits no queue."""

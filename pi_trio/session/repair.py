@@ -16,7 +16,6 @@ import attrs
 from pi_trio.messages import (
     AgentMessage,
     AssistantMessage,
-    Content,
     CustomMessage,
     ImageContent,
     TextContent,
@@ -24,6 +23,7 @@ from pi_trio.messages import (
     ToolResultMessage,
     UserContent,
     UserMessage,
+    is_blank,
     sendable,
 )
 
@@ -124,7 +124,7 @@ class Conversation:
             self._repairs.append(f"images of a {message.role} message cannot be sent: notes stand for them")
         if isinstance(sound, ToolResultMessage):
             self._result(sound)
-        elif isinstance(sound, (UserMessage, CustomMessage)) and _is_blank(sound.content):
+        elif isinstance(sound, (UserMessage, CustomMessage)) and is_blank(sound.content):
             self._repairs.append(f"a {message.role} message without content was left out")
         elif self._open is not None:
             self._open.after.append(sound)
@@ -168,12 +168,6 @@ class Conversation:
 
 def _supplied(call: ToolCall) -> str:
     return f"a call of {call.name} has no result and got one that says so"
-
-
-def _is_blank(content: str | Iterable[Content]) -> bool:
-    if isinstance(content, str):
-        return not content.strip()
-    return all(isinstance(block, TextContent) and not block.text.strip() for block in content)
 
 
 # ------------------------------------------------------------------ images

@@ -61,7 +61,7 @@ class Query:
         """What was said in lines that may have one of the words still `missing`."""
         for block in blocks:
             lower = block.lower()
-            for word in list(missing):
+            for word in self._words:
                 needle = _needle(word)
                 end = 0
                 while word in missing and (place := lower.find(needle, end)) >= 0:

@@ -141,6 +141,7 @@ class MainScreen(Screen[None]):
             self._body.show(live.store)
         self._prompt.remember(live.store.prompts())
         self._prompt.suggestions = () if live.store.heads else SUGGESTIONS
+        self._prompt.put_back(await live.take_returned())
         self._arrange()
 
     def _announce(self, live: LiveSession) -> None:
@@ -154,11 +155,15 @@ class MainScreen(Screen[None]):
         if store.stale:
             self._do(event.live.recover())
             return
-        self._prompt.put_back(store.take_returned())
+        if store.returned and not self._stopping:
+            self._do(self._put_back_returned(event.live))
         if store.heads:
             self._prompt.suggestions = ()
         self._body.sync()
         self._refresh_chrome()
+
+    async def _put_back_returned(self, live: LiveSession) -> None:
+        self._prompt.put_back(await live.take_returned())
 
     def on_missing(self, event: Missing) -> None:
         """A pane shows entries whose bodies are not loaded."""

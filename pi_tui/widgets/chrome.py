@@ -12,7 +12,7 @@ from textual.widget import Widget
 from pi_tui.items.paint import BOLD, Span, fit, line, one_line
 from pi_tui.status import Part, fitting
 from pi_tui.theme import Theme
-from pi_tui.widgets.lines import OneLine
+from pi_tui.widgets.lines import OneLine, styled
 
 __all__ = ["QueueLines", "Rule", "StatusLine", "TabStrip"]
 
@@ -104,9 +104,12 @@ class QueueLines(Widget):
 
     def render_line(self, y: int) -> Strip:
         """A line, for Textual."""
+        return styled(self._row(y), self.size.width)
+
+    def _row(self, y: int) -> Strip:
         width = self.size.width
         if y >= len(self._rows):
-            return Strip.blank(width)
+            return Strip([])
         if y == MOST_QUEUED - 1 and len(self._rows) > MOST_QUEUED:
             return line(width, [(f"  … {len(self._rows) - y} more", self.theme["muted"])])
         how, text = self._rows[y]

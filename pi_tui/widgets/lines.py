@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from rich.segment import Segment
 from rich.style import Style
 from textual.binding import Binding, BindingType
 from textual.geometry import Size
@@ -15,7 +16,11 @@ from textual.widget import Widget
 from pi_tui.keymap import Area, keys_of
 from pi_tui.theme import Theme
 
-__all__ = ["LineView", "Missing", "OneLine", "bindings_for"]
+__all__ = ["LineView", "Missing", "OneLine", "bindings_for", "styled"]
+
+
+PLAIN = Style()
+"""The terminal's own colours."""
 
 
 def bindings_for(area: Area) -> list[BindingType]:
@@ -24,6 +29,12 @@ def bindings_for(area: Area) -> list[BindingType]:
         Binding(key.keys, key.action, key.help, id=key.id, show=False, priority=key.priority)
         for key in keys_of(area)
     ]
+
+
+def styled(strip: Strip, width: int) -> Strip:
+    """A strip of exactly `width` cells in which everything has a style: Textual's filters need one."""
+    segments = [Segment(text, style or PLAIN) for text, style, _ in strip]
+    return Strip(segments, strip.cell_length).adjust_cell_length(width, PLAIN)
 
 
 class Missing(Message):
@@ -63,7 +74,7 @@ class LineView(ScrollView):
     def render_line(self, y: int) -> Strip:
         """A line of the view, for Textual."""
         strip = self.line_at(round(self.scroll_offset.y) + y)
-        return Strip.blank(self.size.width) if strip is None else strip.adjust_cell_length(self.size.width)
+        return styled(strip or Strip([]), self.size.width)
 
 
 class OneLine(Widget):
@@ -83,4 +94,4 @@ class OneLine(Widget):
 
     def render_line(self, y: int) -> Strip:
         """The line, for Textual."""
-        return self.strip(self.size.width) if y == 0 else Strip.blank(self.size.width, Style())
+        return styled(self.strip(self.size.width) if y == 0 else Strip([]), self.size.width)

@@ -21,6 +21,14 @@ FOLD_LINES = 10
 FOLD_CHARACTERS = 1000
 """A paste with more than either is shown as one mark and sent whole."""
 
+_SCREEN_ACTIONS = {
+    "delete_right": "exit",
+    "copy": "clear",
+    "cursor_page_up": "page(-1)",
+    "cursor_page_down": "page(1)",
+}
+"""Editing that has no object here, and what its key does instead."""
+
 _MARK = re.compile(r"\[paste #(\d+) [^\]]*\]")
 
 
@@ -45,6 +53,7 @@ class Prompt(TextArea):
 
     def __init__(self, keymap: Mapping[str, str], *, id: str | None = None) -> None:  # noqa: A002
         super().__init__(id=id, compact=True, soft_wrap=True, highlight_cursor_line=False)
+        self.cursor_blink = False  # a blinking cursor keeps an idle terminal, and its link, busy
         self.keymap = keymap
         self.suggestions: Sequence[str] = ()
         self.running = False
@@ -93,10 +102,8 @@ class Prompt(TextArea):
             self.action_newline()
 
     def action_tab(self) -> None:
-        if self.text.strip() and self.running:
+        if self.running:
             self._submit("follow_up")
-        elif not self.text:
-            self._ask_screen("next_pane")
 
     def action_newline(self) -> None:
         self.insert("\n")
@@ -113,24 +120,6 @@ class Prompt(TextArea):
         else:
             self.action_cursor_down()
 
-    def action_delete_right(self) -> None:
-        if self.text:
-            super().action_delete_right()
-        else:
-            self._ask_screen("exit")
-
-    def action_copy(self) -> None:
-        if self.selected_text:
-            super().action_copy()
-        else:
-            self._ask_screen("clear")
-
-    def action_cursor_page_up(self) -> None:
-        self._ask_screen("page(-1)")
-
-    def action_cursor_page_down(self) -> None:
-        self._ask_screen("page(1)")
-
     async def _on_key(self, event: events.Key) -> None:
         """Run keys in the order in which they were typed.
 
@@ -141,21 +130,36 @@ class Prompt(TextArea):
         if bound:
             event.stop()
             event.prevent_default()
-            await self.run_action(bound[0].action)
+            await self._run_bound(bound[0].action)
         else:
             await self._type(event)
 
+    async def _run_bound(self, action: str) -> None:
+        """Run an action here, or that of the screen which it means now."""
+        passed_on = _SCREEN_ACTIONS.get(action)
+        if (action == "delete_right" and self.text) or (action == "copy" and self.selected_text):
+            passed_on = None
+        if action == "tab" and not self.text:
+            passed_on = "next_pane"
+        await (self.screen.run_action(passed_on) if passed_on else self.run_action(action))
+
     async def _type(self, event: events.Key) -> None:
-        if not self.text and event.character == "?":
-            event.prevent_default()  # not ours: it goes on to the screen's bindings
-            return
-        if not self.text and (chosen := self._suggested(event.character)):
-            event.stop()
-            event.prevent_default()
-            self._write(chosen)
-            return
         self._browsing = None
-        await super()._on_key(event)
+        if self.text or not await self._on_empty(event.character):
+            await super()._on_key(event)
+            return
+        event.stop()
+        event.prevent_default()
+
+    async def _on_empty(self, character: str | None) -> bool:
+        """What some letters do while nothing is written. False for all others."""
+        if character == "?":
+            await self.screen.run_action("help")
+            return True
+        chosen = self._suggested(character)
+        if chosen:
+            self._write(chosen)
+        return bool(chosen)
 
     async def _on_paste(self, event: events.Paste) -> None:
         event.stop()
@@ -166,9 +170,6 @@ class Prompt(TextArea):
         self.insert(text)
 
     # ---------------------------------------------------------------- inside
-
-    def _ask_screen(self, action: str) -> None:
-        self.call_later(self.screen.run_action, action)
 
     def _submit(self, delivery: Delivery) -> None:
         text = self.take()

@@ -140,6 +140,11 @@ class SessionTree(LineView, can_focus=True):
             self.scroll_to(y=bottom - self.size.height, animate=False)
         self.refresh()
 
+    def on_resize(self) -> None:
+        """Another height may have left the cursor out of view."""
+        self.sync()
+        self._move_to(self._cursor)
+
     def on_focus(self) -> None:
         self.refresh()
 

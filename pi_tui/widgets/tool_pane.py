@@ -12,7 +12,7 @@ from pi_tui.items.tools import call_details, call_line
 from pi_tui.shown import Call
 from pi_tui.store import SessionStore
 from pi_tui.theme import Theme
-from pi_tui.widgets.lines import LineView, bindings_for
+from pi_tui.widgets.lines import LineView, bindings_for, styled
 
 __all__ = ["ToolPane"]
 
@@ -84,7 +84,7 @@ class ToolPane(LineView, can_focus=True):
 
     def render_line(self, y: int) -> Strip:
         if y < self._head:  # this part does not scroll
-            return self._head_line(y).adjust_cell_length(self.size.width)
+            return styled(self._head_line(y), self.size.width)
         return super().render_line(y)
 
     def line_at(self, y: int) -> Strip | None:

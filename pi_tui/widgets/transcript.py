@@ -24,7 +24,7 @@ from pi_tui.items.render import MARGIN, animated, estimate, joins, render_item
 from pi_tui.shown import Item
 from pi_tui.store import SessionStore
 from pi_tui.theme import Theme
-from pi_tui.widgets.lines import LineView, Missing
+from pi_tui.widgets.lines import LineView, Missing, styled
 
 __all__ = ["Transcript"]
 
@@ -224,7 +224,7 @@ class Transcript(LineView, can_focus=False):
         style = self.theme["accent"] + self.theme["selectedBg"]
         text = f" {self.unseen} new · ctrl+end "
         left = max((self.size.width - len(text)) // 2, 0)
-        return Strip([Segment(" " * left), Segment(text, style)]).adjust_cell_length(self.size.width)
+        return styled(Strip([Segment(" " * left), Segment(text, style)]), self.size.width)
 
     def _strips(self, index: int) -> list[Strip]:
         item, look = self._shown[index], self._look()

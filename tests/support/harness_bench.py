@@ -58,7 +58,11 @@ class Bench:
         return [head.detail or head.type for head in self.session.tree.branch(self.session.get_leaf_id())]
 
     def texts(self) -> list[str]:
-        return [text_of(message.content) for message in self.harness.conversation.transcript]  # type: ignore[union-attr]
+        transcript = self.harness.conversation.transcript
+        return [
+            text_of(getattr(message, "content", None) or getattr(message, "summary", ""))
+            for message in transcript
+        ]
 
     def requested(self, number: int) -> list[str]:
         messages = self.model.requests[number].context.messages

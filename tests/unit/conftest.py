@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterable, Iterator
 import pytest
 import trio
 
-from pi_trio.agent import Agent
+from pi_trio.agent import Agent, _AgentDriver
 from pi_trio.events import AgentEnd, AgentEvent, MessageEnd
 from pi_trio.hub import Outbox
+from pi_trio.loop.driver import Fact
 from pi_trio.messages import AssistantMessage, ToolResultMessage, text_of
 from pi_trio.testing import Recorder, ScriptedModel
 from pi_trio.tool import Tool, ToolResult
@@ -121,6 +122,20 @@ def stage() -> Iterator[type[Stage]]:
     yield make
     for each in made:
         each.check()
+
+
+@pytest.fixture
+def facts(monkeypatch) -> list[Fact]:
+    """The facts of all runs, which an agent in memory does not keep."""
+    kept: list[Fact] = []
+    commit = _AgentDriver.commit
+
+    def keep(driver, *records) -> None:
+        kept.extend(each for each in records if isinstance(each, Fact))
+        commit(driver, *records)
+
+    monkeypatch.setattr(_AgentDriver, "commit", keep)
+    return kept
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from pi_trio.messages import UserMessage
 
 
 def _item(text: str, *, parked: bool = False) -> InboxItem:
-    return InboxItem(text, UserMessage.of(text), parked)
+    return InboxItem(text, UserMessage(text, timestamp=0), parked)
 
 
 class Log:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import asynccontextmanager
 from itertools import count
 
 import pytest
@@ -23,6 +24,7 @@ EVENTS = [
     *["agent_start", "turn_start", "message_start", "message_update", "message_end", "turn_end", "agent_end"],
     *["tool_execution_start", "tool_execution_update", "tool_execution_end"],
 ]
+NO_HOOKS = Hooks()
 UNDECIDED = {"transform_context": list, "convert_to_llm": list, "should_stop_after_turn": lambda *_: False}
 INPUT = {"get_steering_messages": lambda: (), "get_follow_up_messages": lambda: ()}
 
@@ -159,6 +161,36 @@ async def test_only_visible_text_of_a_stopped_answer_stays(stage, autojump_clock
     assert (end.message.stop_reason, end.message.tool_calls, end.tool_results) == ("aborted", (), ())
     await play.agent.prompt("again")
     assert play.request(1) == ["Go", *([kept] if kept else []), "again"]
+
+
+async def test_the_stream_is_closed_at_the_abort(stage, autojump_clock) -> None:
+    """AB-04: whoever provides it can hang up at once."""
+    play, closed = stage([Text.of("Once"), Hang()]), []
+    model = play.agent.stream_fn
+
+    @asynccontextmanager
+    async def watched(*request):
+        try:
+            async with model(*request) as events:
+                yield events
+        finally:
+            closed.append(trio.current_time())
+
+    play.agent.stream_fn = watched
+    began = trio.current_time()
+    with trio.move_on_after(0.3):
+        await play.agent.prompt("Go")
+    assert [each - began for each in closed] == [0.3]
+
+
+async def test_an_attempt_that_came_to_nothing_is_recorded(stage, facts, autojump_clock) -> None:
+    """A15, AB-02: as a fact, since no message is kept of it; brackets are closed."""
+    play = stage(Hang())
+    with trio.move_on_after(0.05):
+        await play.agent.prompt("Go")
+    assert [each.name for each in facts] == ["step/start", "assistant/attempt", "step/end"]
+    assert facts[1].data["outcome"] == "aborted"
+    assert play.agent.messages[1:] == ()
 
 
 async def test_stopped_thinking_is_stored_and_not_sent(stage, autojump_clock) -> None:
@@ -376,11 +408,12 @@ async def pausing_input():
     return ()
 
 
-def sweep(stage, tool, *, outside: bool, listener, hooks):
+def sweep(stage, tool, facts, *, outside: bool, listener=None, hooks=NO_HOOKS) -> int:
     """Run one script, stopped at step 1, 2, 3, … until it is over before it could be stopped."""
     alone = tool("alone", alone_body, execution_mode="sequential")
     for n in count(1):
         reached = []
+        facts.clear()
 
         async def run(n: int = n, reached: list = reached) -> None:
             play = stage(
@@ -412,6 +445,7 @@ def sweep(stage, tool, *, outside: bool, listener, hooks):
             if reached:
                 assert len(play.model.requests) == reached[0]
             play.check()
+            check_facts(play, facts)
             assert accounted(play) == sorted({"Go", "parked", "followed", *steered(play)})
             before = len(play.model.requests)
             play.agent.hooks = Hooks()
@@ -425,8 +459,16 @@ def sweep(stage, tool, *, outside: bool, listener, hooks):
     raise AssertionError
 
 
+def check_facts(play, facts) -> None:
+    """Steps are closed before the next one opens, and each result has the start of its call."""
+    brackets = [each.name for each in facts if each.name.startswith("step/")]
+    assert brackets == ["step/start", "step/end"] * (len(brackets) // 2)
+    started = [each.data["callId"] for each in facts if each.name == "tool/call"]
+    assert started == [each.tool_call_id for each in play.results]
+
+
 @pytest.mark.parametrize("outside", [False, True])
-def test_a_run_may_be_stopped_at_any_step_of_any_task(stage, tool, outside) -> None:
+def test_a_run_may_be_stopped_at_any_step_of_any_task(stage, tool, facts, outside) -> None:
     """QS-01, CC-05: whole afterwards, whichever moment it was."""
 
     async def slow(event) -> None:
@@ -441,13 +483,13 @@ def test_a_run_may_be_stopped_at_any_step_of_any_task(stage, tool, outside) -> N
         get_steering_messages=pausing_input,
         get_follow_up_messages=pausing_input,
     )
-    steps = sweep(stage, tool, outside=outside, listener=slow, hooks=hooks)
+    steps = sweep(stage, tool, facts, outside=outside, listener=slow, hooks=hooks)
     assert steps > 100
 
 
 @pytest.mark.parametrize("outside", [False, True])
-def test_a_bare_run_may_be_stopped_at_any_step(stage, tool, outside) -> None:
-    steps = sweep(stage, tool, outside=outside, listener=None, hooks=Hooks())
+def test_a_bare_run_may_be_stopped_at_any_step(stage, tool, facts, outside) -> None:
+    steps = sweep(stage, tool, facts, outside=outside)
     assert steps > 50
 
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from contextlib import asynccontextmanager
-from itertools import product
+from itertools import count, product
 
 import pytest
 import trio
+import trio.testing
 
-from pi_trio.errors import BusyError
+from pi_trio.agent import _AgentDriver
+from pi_trio.errors import BusyError, StorageError, UsageError
+from pi_trio.events import InputReturned
 from pi_trio.loop.hooks import Hooks
 from pi_trio.messages import text_of
 from pi_trio.testing import Call, Text
@@ -126,16 +129,26 @@ async def test_a_listener_that_always_raises_leaves_a_legal_run(stage, tool) -> 
     assert isinstance(raised.value.__context__, BrokenError)
 
 
-async def test_a_run_from_within_a_listener_is_refused(stage) -> None:
-    """It would wait for itself; the refusal is raised like any other failure of a listener."""
+@pytest.mark.parametrize(("kind", "refusal"), [("message_update", BusyError), ("agent_settled", UsageError)])
+async def test_a_listener_cannot_wait_for_a_run(stage, kind, refusal) -> None:
+    """It would wait for itself. The refusal is raised like any other failure of a listener."""
 
     async def eager(event) -> None:
-        if event.type == "message_update":
+        if event.type == kind:
             await play.agent.prompt("And another thing")
 
     play = stage("Hi", listener=eager)
-    with pytest.raises(BusyError):
+    with pytest.raises(refusal):
         await play.agent.prompt("Go")
+    assert play.said() == ["Go"]
+
+
+async def test_a_listener_may_start_the_next_run(stage, nursery) -> None:
+    play = stage("Hi", "Ho")
+    play.on("agent_settled", lambda: nursery.start_soon(play.agent.prompt, "And another thing"))
+    await play.agent.prompt("Go")
+    await trio.testing.wait_all_tasks_blocked()
+    assert play.said("assistant") == ["Hi", "Ho"]
 
 
 # ------------------------------------------------------------------ streams and tools
@@ -178,3 +191,36 @@ async def test_more_than_an_exception_passes_through_plainly(stage, tool) -> Non
     with pytest.raises(KeyboardInterrupt):
         await play.agent.prompt("Go")
     assert len(play.results) == 2
+
+
+# ------------------------------------------------------------------ what cannot be written
+
+
+@pytest.mark.parametrize("later", [False, True])
+async def test_a_commit_that_fails_ends_the_run(stage, tool, monkeypatch, later) -> None:
+    """Whichever it is, and whether the disk is full for good: legal events, and no input lost."""
+    commit = _AgentDriver.commit
+    for n in count():
+        left = [n]
+
+        def failing(driver, *records, left=left) -> None:
+            left[0] -= 1
+            if left[0] == -1 or (later and left[0] < 0):
+                raise StorageError("disk full")
+            commit(driver, *records)
+
+        monkeypatch.setattr(_AgentDriver, "commit", failing)
+        play = stage([Text.of("Hm"), Call("noisy"), Call("work")], "Done", tools=[tool("noisy", noisy)])
+        try:
+            await play.agent.prompt("Go")
+        except StorageError:
+            pass
+        else:
+            assert n > 10
+            return
+        play.heard.check()
+        returned = [
+            text_of(each.content) for event in play.heard.of(InputReturned) for each in event.messages
+        ]
+        assert [*play.said(), *returned] == ["Go"]
+        play.agent.messages = ()  # results that were not written are missing in it

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import cycle
+
 import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
@@ -243,6 +245,18 @@ async def test_progress_under_way_is_told_before_the_end(stage, tool, nursery) -
     assert word.index("tool_execution_update") < word.index("tool_execution_end")
 
 
+async def test_the_start_of_a_call_is_recorded_before_its_pre_hook(stage, facts) -> None:
+    """L65: whoever asks for permission finds the call in the log."""
+    seen = []
+
+    async def before(context):
+        seen.append([each.data["callId"] for each in facts if each.name == "tool/call"])
+
+    play = stage(calls(0, 0), "Done", hooks=Hooks(before_tool_call=before))
+    await play.agent.prompt("Go")
+    assert seen == [["0"], ["0", "1"]]
+
+
 # ------------------------------------------------------------------ many calls
 
 
@@ -358,6 +372,18 @@ async def test_a_call_is_classified_again_just_before_it_starts(stage, autojump_
     play.on("tool_execution_update", lambda: exclusive.add("2"))  # call 1 is done before call 0
     await play.agent.prompt("Go")
     assert play.trace[2:] == ["end 1", "end 0", "begin 2", "end 2"]
+
+
+async def test_slow_listeners_do_not_disturb_the_order(stage, autojump_clock) -> None:
+    """CC-05: 200 steps of three calls, each event held up for another while."""
+    times = cycle([0.0, 0.05, 0.01, 0.03, 0.0, 0.02, 0.04])
+
+    async def slow(event) -> None:
+        await trio.sleep(next(times))
+
+    play = stage(*[calls(0.03, 0.01, 0.02)] * 200, "Done", listener=slow)
+    await play.agent.prompt("Go")
+    assert [each.tool_call_id for each in play.results] == ["0", "1", "2"] * 200
 
 
 async def test_calls_with_the_same_id_are_not_run_twice(stage) -> None:

@@ -34,7 +34,7 @@ EVENTS = [
 
 
 def streamed(*events) -> PartialMessage:
-    partial = PartialMessage(AssistantMessage((), model="m"))
+    partial = PartialMessage(AssistantMessage((), model="m", timestamp=1))
     for event in events:
         partial.apply(event)
     return partial

@@ -1,0 +1,321 @@
+"""A runtime without models or files, for tests of the screen: scripted answers on a real trio thread.
+
+It keeps real entries in a real tree and emits the events of a run through a real hub, so the
+screen sees what it would see of the real one. What it answers is decided by words in the
+prompt: `wait` never ends until it is aborted, `tool` runs a call, `crash` raises.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+import trio
+
+from pi_trio import codec
+from pi_trio.errors import BusyError, SessionError
+from pi_trio.events import (
+    AgentEnd,
+    AgentSettled,
+    AgentStart,
+    EntryAppended,
+    MessageEnd,
+    MessageStart,
+    MessageUpdate,
+    QueueUpdate,
+    ToolExecutionEnd,
+    ToolExecutionStart,
+    ToolExecutionUpdate,
+)
+from pi_trio.hub import Hub, Outbox
+from pi_trio.llm.partial import PartialMessage
+from pi_trio.llm.protocol import Model, ModelCost, TextDelta
+from pi_trio.messages import (
+    AgentMessage,
+    AssistantMessage,
+    Cost,
+    TextContent,
+    ToolCall,
+    ToolResultMessage,
+    Usage,
+    UserMessage,
+    text_of,
+)
+from pi_trio.remote.interface import Moved, SessionInfo, Snapshot
+from pi_trio.session.tree import EntryHead
+from pi_trio.tool import ToolResult
+
+MODEL = Model("fake-1", provider="fake", cost=ModelCost(1, 5), context_window=100_000)
+
+
+class FakeSession:
+    """Entries, a leaf, a queue and perhaps a run."""
+
+    def __init__(self, session_id: str, entries: Sequence[Mapping[str, Any]] = ()) -> None:
+        self.id = session_id
+        self.hub = Hub(lambda event: None)
+        self.entries: dict[str, Mapping[str, Any]] = {}
+        self.leaf: str | None = None
+        self.steering: list[str] = []
+        self.follow_up: list[str] = []
+        self.scope: trio.CancelScope | None = None
+        self.idle = trio.Event()
+        self.idle.set()
+        self._ids = map("{:08x}".format, itertools.count(1))
+        for entry in entries:
+            self._keep(entry)
+
+    async def append(self, entry: Mapping[str, Any]) -> None:
+        whole = {
+            "id": next(self._ids),
+            "parentId": self.leaf,
+            "timestamp": "2026-11-30T12:00:00.000Z",
+            **entry,
+        }
+        self._keep(whole)
+        await self.hub.emit(EntryAppended(whole))
+
+    async def append_message(self, message: AgentMessage) -> None:
+        await self.append({"type": "message", "message": codec.to_json(message)})
+
+    def _keep(self, entry: Mapping[str, Any]) -> None:
+        self.entries[entry["id"]] = entry
+        self.leaf = entry["targetId"] if entry["type"] == "leaf" else entry["id"]
+
+    @property
+    def queue(self) -> QueueUpdate:
+        return QueueUpdate(tuple(self.steering), tuple(self.follow_up))
+
+
+class FakeRuntime:
+    """See `pi_trio.remote.interface.Runtime`. `log` tells which commands came."""
+
+    def __init__(self, nursery: trio.Nursery, entries: Sequence[Mapping[str, Any]] = ()) -> None:
+        self.log: list[str] = []
+        self.answers: dict[str, str] = {}
+        self._nursery = nursery
+        self._entries = entries
+        self._sessions: dict[str, FakeSession] = {}
+
+    def _add(self, entries: Sequence[Mapping[str, Any]]) -> FakeSession:
+        session = FakeSession(f"session-{len(self._sessions) + 1}", entries)
+        self._sessions[session.id] = session
+        return session
+
+    async def new_session(self) -> Snapshot:
+        entries, self._entries = self._entries, ()
+        return await self.snapshot(self._add(entries).id)
+
+    async def continue_session(self) -> Snapshot:
+        return await self.new_session()
+
+    async def open_session(self, reference: str) -> Snapshot:
+        raise SessionError(f"there is no session {reference!r}")
+
+    async def close_session(self, session_id: str) -> None:
+        await self.abort(session_id)
+        del self._sessions[session_id]
+
+    async def snapshot(self, session_id: str) -> Snapshot:
+        session = self._sessions[session_id]
+        return Snapshot(
+            session=SessionInfo(id=session.id, path=None, cwd="/project"),
+            epoch="1",
+            seq=session.hub.seq,
+            heads=tuple(map(_head, session.entries.values())),
+            leaf_id=session.leaf,
+            running=session.scope is not None,
+            streaming=None,
+            running_calls=(),
+            queue=session.queue,
+            model=MODEL,
+            thinking_level="off",
+            notice="fake/fake-1 · no key needed",
+        )
+
+    async def subscribe(self, session_id: str, outbox: Outbox) -> Snapshot:
+        self._sessions[session_id].hub.attach(outbox)
+        return await self.snapshot(session_id)
+
+    async def unsubscribe(self, session_id: str, outbox: Outbox) -> None:
+        self._sessions[session_id].hub.detach(outbox)
+
+    async def entries(self, session_id: str, ids: Sequence[str]) -> list[Mapping[str, Any]]:
+        known = self._sessions[session_id].entries
+        return [known[each] for each in ids if each in known]
+
+    async def prompt(self, session_id: str, text: str, images: Sequence[Any] = ()) -> str:
+        session = self._sessions[session_id]
+        if session.scope is not None:
+            raise BusyError("a run is in progress")
+        self.log.append(f"prompt {text}")
+        session.scope, session.idle = trio.CancelScope(), trio.Event()
+        self._nursery.start_soon(self._run, session, session.scope, text)
+        return "started"
+
+    async def steer(self, session_id: str, text: str, images: Sequence[Any] = ()) -> str:
+        self.log.append(f"steer {text}")
+        session = self._sessions[session_id]
+        session.steering.append(text)
+        await session.hub.emit(session.queue)
+        return "queued"
+
+    async def follow_up(self, session_id: str, text: str, images: Sequence[Any] = ()) -> str:
+        self.log.append(f"follow_up {text}")
+        session = self._sessions[session_id]
+        session.follow_up.append(text)
+        await session.hub.emit(session.queue)
+        return "queued"
+
+    async def abort(self, session_id: str) -> None:
+        session = self._sessions[session_id]
+        if session.scope is not None:
+            self.log.append("abort")
+            session.scope.cancel()
+            await session.idle.wait()
+
+    async def clear_queue(self, session_id: str) -> QueueUpdate:
+        session = self._sessions[session_id]
+        queue = session.queue
+        session.steering, session.follow_up = [], []
+        await session.hub.emit(session.queue)
+        return queue
+
+    async def wait_for_idle(self, session_id: str) -> None:
+        await self._sessions[session_id].idle.wait()
+
+    async def navigate(self, session_id: str, target_id: str) -> Moved:
+        session = self._sessions[session_id]
+        if session.scope is not None:
+            raise BusyError("a run is in progress")
+        self.log.append(f"navigate {target_id}")
+        leaf, text = _place(session.entries[target_id])
+        await session.append({"type": "leaf", "targetId": leaf, "parentId": leaf})
+        return Moved(session_id=session.id, leaf_id=leaf, text=text)
+
+    async def fork(self, session_id: str, target_id: str, position: str) -> Moved:
+        self.log.append(f"fork {position} {target_id}")
+        source = self._sessions[session_id]
+        leaf, text = _place(source.entries[target_id]) if position == "before" else (target_id, "")
+        path: list[Mapping[str, Any]] = []
+        at = leaf
+        while at is not None:
+            path.insert(0, source.entries[at])
+            at = source.entries[at]["parentId"]
+        return Moved(session_id=self._add(path).id, leaf_id=leaf, text=text)
+
+    async def take_returned(self, session_id: str) -> Sequence[str]:
+        return ()
+
+    async def set_model(self, session_id: str, reference: str) -> Model:
+        return MODEL
+
+    async def models(self) -> Sequence[Model]:
+        return [MODEL]
+
+    # ------------------------------------------------------------------ a run
+
+    async def _run(self, session: FakeSession, scope: trio.CancelScope, text: str) -> None:
+        if "crash" in text:
+            raise RuntimeError("the runtime broke")
+        emit = session.hub.emit
+        await emit(AgentStart())
+        await session.append_message(UserMessage.of(text))
+        with scope:
+            await self._answer(session, text)
+        if scope.cancelled_caught:
+            await session.append_message(_answer("so far", stop_reason="aborted"))
+        await session.append({"type": "custom", "customType": "turn/end", "data": {}})
+        session.scope = None
+        await emit(AgentEnd(()))
+        await emit(AgentSettled(aborted=scope.cancelled_caught))
+        session.idle.set()
+
+    async def _answer(self, session: FakeSession, text: str) -> None:
+        said = self.answers.get(text, f"You said **{text}**.")
+        await self._stream(session, said)
+        if "wait" in text:
+            await trio.sleep_forever()
+        calls = (ToolCall("call-1", "bash", {"command": "make test"}),) if "tool" in text else ()
+        message = _answer(said, calls)
+        await session.append_message(message)
+        await session.hub.emit(MessageEnd(message))
+        for call in calls:
+            await self._call(session, call, wait="hold" in text)
+
+    async def _stream(self, session: FakeSession, said: str) -> None:
+        partial = PartialMessage(AssistantMessage(()))
+        await session.hub.emit(MessageStart(AssistantMessage((), stop_reason="pending")))
+        for at in range(0, len(said), 7):
+            delta = TextDelta(0, said[at : at + 7])
+            partial.apply(delta)
+            await session.hub.emit(MessageUpdate(delta, partial.view()))
+
+    async def _call(self, session: FakeSession, call: ToolCall, *, wait: bool) -> None:
+        emit = session.hub.emit
+        await emit(ToolExecutionStart(call.id, call.name, call.arguments))
+        output = self.answers.get("tool output", "first line\nlast line")
+        await emit(ToolExecutionUpdate(call.id, call.name, call.arguments, ToolResult(output)))
+        if wait:
+            await trio.sleep_forever()
+        result = ToolResult(output + "\n\nCommand exited with code 2", is_error=True)
+        await emit(ToolExecutionEnd(call.id, call.name, result, is_error=True, duration_ms=1500))
+        await session.append_message(
+            ToolResultMessage(call.id, call.name, result.content, is_error=True, duration_ms=1500)
+        )
+
+
+@asynccontextmanager
+async def open_fake(
+    entries: Sequence[Mapping[str, Any]] = (), answers: Mapping[str, str] | None = None
+) -> AsyncIterator[FakeRuntime]:
+    """A runtime whose first session has these entries, and which says these answers to prompts."""
+    async with trio.open_nursery() as nursery:
+        runtime = FakeRuntime(nursery, entries)
+        runtime.answers.update(answers or {})
+        yield runtime
+        nursery.cancel_scope.cancel()
+
+
+def conversation(
+    turns: int, *, prompt: str = "question {}", answer: str = "answer {}"
+) -> list[dict[str, Any]]:
+    """The entries of a straight conversation; ids are `u0 a0 u1 a1 …`."""
+    entries: list[dict[str, Any]] = []
+    parent = None
+    for turn in range(turns):
+        for name, message in (
+            (f"u{turn}", UserMessage.of(prompt.format(turn), ())),
+            (f"a{turn}", _answer(answer.format(turn))),
+        ):
+            entries.append(
+                {
+                    "type": "message",
+                    "id": name,
+                    "parentId": parent,
+                    "timestamp": "2026-11-30T10:00:00.000Z",
+                    "message": codec.to_json(message),
+                }
+            )
+            parent = name
+    return entries
+
+
+def _answer(text: str, calls: Sequence[ToolCall] = (), stop_reason: Any = "stop") -> AssistantMessage:
+    usage = Usage(input=900, output=100, total_tokens=1000, cost=Cost(total=0.01))
+    return AssistantMessage((TextContent(text), *calls), usage=usage, stop_reason=stop_reason)
+
+
+def _head(entry: Mapping[str, Any]) -> EntryHead:
+    detail = entry["message"]["role"] if "message" in entry else entry.get("customType")
+    return EntryHead(entry["id"], entry["parentId"], entry["type"], detail)
+
+
+def _place(entry: Mapping[str, Any]) -> tuple[str | None, str]:
+    """Where navigating to an entry leads: before a prompt, with its text."""
+    message = entry.get("message", {})
+    if message.get("role") == "user":
+        return entry["parentId"], text_of(codec.message_from_json(message).content)
+    return entry["id"], ""

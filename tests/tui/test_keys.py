@@ -1,0 +1,237 @@
+"""Every key does what the help says, on a runtime in its own trio thread."""
+
+from __future__ import annotations
+
+import pytest
+from fake_runtime import conversation
+
+pytestmark = pytest.mark.asyncio
+
+
+async def test_enter_sends_and_the_answer_is_drawn(open_screen):
+    async with open_screen() as screen:
+        await screen.send("hello")
+        await screen.until(screen.sees("You said hello."))
+        assert screen.log == ["prompt hello"]
+
+
+async def test_a_new_line_does_not_send(open_screen):
+    async with open_screen() as screen:
+        await screen.write("one")
+        await screen.press("ctrl+j", "t", "shift+enter", "alt+enter")
+        await screen.until(lambda: screen.prompt.text == "one\nt\n\n")
+        assert screen.log == []
+
+
+async def test_enter_steers_and_tab_queues_while_running(open_screen):
+    async with open_screen() as screen:
+        await screen.send("wait")
+        await screen.until(lambda: screen.prompt.running)
+        await screen.send("left")
+        await screen.write("later")
+        await screen.press("tab")
+        await screen.until(screen.sees("queue  later"))
+        assert screen.log == ["prompt wait", "steer left", "follow_up later"]
+        assert "steer  left" in screen.text()
+
+
+async def test_letters_and_enter_keep_their_order_when_typed_fast(open_screen):
+    """TI-03: what is typed without pauses arrives in order, Enter included."""
+    async with open_screen() as screen:
+        app, texts = screen.app, ["first", "second"]
+        await screen.send("wait")
+        await screen.until(lambda: screen.prompt.running)
+        from textual import events
+
+        for text in texts:
+            for letter in [*text, "backspace", text[-1], "enter"]:
+                app.post_message(events.Key(letter, letter if len(letter) == 1 else None))
+        await screen.until(lambda: len(screen.log) == 3)
+        assert screen.log[1:] == ["steer first", "steer second"]
+
+
+async def test_escape_stops_the_turn_and_hands_waiting_texts_back(open_screen):
+    async with open_screen() as screen:
+        await screen.send("wait")
+        await screen.until(lambda: screen.prompt.running)
+        assert "esc stop turn" in screen.status
+        await screen.send("left")
+        await screen.write("draft")
+        await screen.press("escape")
+        await screen.until(screen.sees("■ You stopped turn 1."))
+        assert screen.prompt.text == "left\n\ndraft"
+        assert "abort" in screen.log
+        assert "esc" not in screen.status
+
+
+async def test_escape_leaves_the_pane_before_it_stops_the_turn(open_screen):
+    async with open_screen() as screen:
+        await screen.send("wait")
+        await screen.until(lambda: screen.prompt.running)
+        await screen.press("ctrl+t")
+        assert screen.body.tree_pane.has_focus
+        assert "esc back to prompt" in screen.status
+        await screen.press("escape")
+        assert screen.prompt.has_focus
+        assert "abort" not in screen.log
+
+
+async def test_ctrl_c_clears_then_stops_then_asks_then_quits(open_screen):
+    async with open_screen() as screen:
+        await screen.send("wait")
+        await screen.until(lambda: screen.prompt.running)
+        await screen.write("draft")
+        await screen.press("ctrl+c")
+        await screen.until(lambda: not screen.prompt.text)
+        await screen.press("ctrl+c")
+        await screen.until(screen.sees("■ You stopped"))
+        await screen.press("ctrl+c")
+        await screen.until(lambda: "press again" in screen.status)
+        assert screen.app.is_running
+        await screen.press("ctrl+c")
+        await screen.until(lambda: not screen.app.is_running)
+
+
+async def test_ctrl_d_deletes_in_a_draft_and_quits_on_an_empty_prompt(open_screen):
+    async with open_screen() as screen:
+        await screen.write("ab")
+        await screen.press("home", "ctrl+d")
+        await screen.until(lambda: screen.prompt.text == "b")
+        await screen.press("backspace", "delete", "ctrl+d")
+        await screen.until(lambda: not screen.app.is_running)
+        assert screen.app.return_code == 0
+
+
+async def test_ctrl_d_asks_while_a_turn_runs(open_screen):
+    async with open_screen() as screen:
+        await screen.send("wait")
+        await screen.until(lambda: screen.prompt.running)
+        await screen.press("ctrl+d")
+        await screen.until(lambda: "press again" in screen.status)
+        assert "esc keeps on" in screen.status
+        await screen.press("escape")
+        await screen.until(lambda: "esc stop turn" in screen.status)
+        assert "abort" not in screen.log
+
+
+async def test_enter_in_the_tree_moves_to_the_end_of_that_turn(open_screen):
+    async with open_screen(entries=conversation(3)) as screen:
+        await screen.press("ctrl+t", "up", "k", "j", "enter")
+        await screen.until(lambda: screen.log)
+        assert screen.log == ["navigate a1"]
+        await screen.until(lambda: "question 2" not in screen.transcript_text())
+        assert screen.prompt.has_focus
+
+
+async def test_enter_in_the_tree_asks_before_it_stops_a_turn(open_screen):
+    async with open_screen(entries=conversation(2)) as screen:
+        await screen.send("wait")
+        await screen.until(lambda: screen.prompt.running)
+        await screen.press("ctrl+t", "home", "enter")
+        await screen.until(lambda: "this stops the turn" in screen.status)
+        assert "abort" not in screen.log
+        await screen.press("enter")
+        await screen.until(lambda: "navigate a0" in screen.log)
+        assert screen.log == ["prompt wait", "abort", "navigate a0"]
+
+
+async def test_b_branches_before_the_prompt_and_minus_goes_back(open_screen):
+    """TR-08: the end that was left is one key away."""
+    async with open_screen(entries=conversation(3)) as screen:
+        await screen.press("ctrl+t", "up", "b")
+        await screen.until(lambda: screen.prompt.text == "question 1")
+        assert screen.main.live.store.leaf_id == "a0"
+        await screen.press("ctrl+c", "ctrl+t", "minus")
+        await screen.until(lambda: screen.main.live.store.leaf_id == "a2")
+
+
+async def test_f_forks_and_the_run_before_goes_on(open_screen):
+    async with open_screen(entries=conversation(2)) as screen:
+        await screen.send("wait")
+        await screen.until(lambda: screen.prompt.running)
+        await screen.press("ctrl+t", "home", "down", "f")
+        await screen.until(lambda: screen.main.live.id == "session-2")
+        await screen.until(lambda: screen.prompt.text == "question 1")
+        assert "abort" not in screen.log
+        await screen.press("ctrl+c", "ctrl+t", "minus")
+        await screen.until(lambda: screen.main.live.id == "session-1")
+        await screen.until(lambda: screen.prompt.running)
+
+
+async def test_o_shows_every_message_in_the_tree(open_screen):
+    async with open_screen(entries=conversation(2)) as screen:
+        await screen.press("ctrl+t", "ctrl+t")
+        await screen.until(screen.sees("question 1"))
+        assert "answer 1" not in screen.text()
+        await screen.press("o")
+        await screen.until(screen.sees("answer 1"))
+
+
+async def test_the_tool_pane_shows_all_of_the_selected_call(open_screen):
+    output = "\n".join(f"line {number}" for number in range(30))
+    async with open_screen(answers={"tool output": output}) as screen:
+        await screen.send("use a tool")
+        await screen.until(screen.sees("exit 2"))
+        await screen.idle()
+        assert "line 3\n" not in screen.text()
+        await screen.press("f3")
+        await screen.until(screen.sees("line 3 "))
+        await screen.press("right_square_bracket", "f3")
+        assert screen.prompt.has_focus
+
+
+async def test_a_failed_call_shows_its_end_and_ctrl_o_all_of_it(open_screen):
+    output = "\n".join(f"line {number}." for number in range(9))
+    async with open_screen(answers={"tool output": output}) as screen:
+        await screen.send("use a tool")
+        await screen.until(screen.sees("line 8."))
+        assert "line 1." not in screen.text()
+        await screen.press("ctrl+o")
+        await screen.until(screen.sees("line 1."))
+
+
+async def test_tab_on_an_empty_prompt_goes_around_the_panes(open_screen):
+    async with open_screen() as screen:
+        await screen.press("tab")
+        await screen.until(lambda: screen.body.tree_pane.has_focus)
+        await screen.press("tab")
+        await screen.until(lambda: screen.body.tool_pane.has_focus)
+        await screen.press("tab")
+        await screen.until(lambda: screen.prompt.has_focus)
+
+
+async def test_question_mark_is_help_only_on_an_empty_prompt(open_screen):
+    async with open_screen() as screen:
+        await screen.write("why")
+        await screen.press("question_mark")
+        await screen.until(lambda: screen.prompt.text == "why?")
+        await screen.press("ctrl+c", "question_mark")
+        await screen.until(screen.sees("In the session tree"))
+        await screen.press("escape")
+        await screen.until(lambda: screen.app.screen is screen.main)
+
+
+async def test_up_on_an_empty_prompt_brings_earlier_prompts_back(open_screen):
+    async with open_screen(entries=conversation(2)) as screen:
+        await screen.press("up")
+        await screen.until(lambda: screen.prompt.text == "question 1")
+        await screen.press("up")
+        await screen.until(lambda: screen.prompt.text == "question 0")
+        await screen.press("down", "down")
+        await screen.until(lambda: screen.prompt.text == "")
+
+
+async def test_a_digit_fills_the_prompt_of_a_new_session(open_screen):
+    async with open_screen() as screen:
+        await screen.until(screen.sees("1  explain this repository"))
+        await screen.press("1")
+        await screen.until(lambda: screen.prompt.text == "explain this repository")
+        await screen.press("1")
+        await screen.until(lambda: screen.prompt.text.endswith("repository1"))
+
+
+async def test_ctrl_n_starts_a_new_session(open_screen):
+    async with open_screen(entries=conversation(1)) as screen:
+        await screen.press("ctrl+n")
+        await screen.until(lambda: screen.main.live.id == "session-2")
+        await screen.until(screen.sees("explain this repository"))

@@ -1,0 +1,173 @@
+"""The real program in a real pseudo terminal: first frame, echo, and a terminal left as it was."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import re
+import select
+import signal
+import struct
+import sys
+import termios
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyte
+import pytest
+
+COLUMNS, ROWS = 100, 30
+PATIENCE = 20.0
+"""Seconds until something that must happen is given up."""
+
+RESET = (b"\x1b[?1049l", b"\x1b[?1000l", b"\x1b[?1003l", b"\x1b[?1006l", b"\x1b[?2004l", b"\x1b[?25h")
+"""What undoes the modes that were set: alternate screen, mouse, paste, cursor."""
+
+
+class Terminal:
+    """A program in a pseudo terminal, and a model of its screen."""
+
+    def __init__(self, *arguments: str, cwd: Path, **environ: str) -> None:
+        self.bytes = b""
+        self.screen = pyte.Screen(COLUMNS, ROWS)
+        self._stream = pyte.ByteStream(self.screen)
+        self.pid, self.fd = pty.fork()
+        if self.pid == 0:
+            os.chdir(cwd)
+            os.environ.update({"TERM": "xterm-256color", "PI_TRIO_DIR": str(cwd / "agent"), **environ})
+            code = "import sys; from pi_tui.main import main; sys.exit(main())"
+            os.execv(sys.executable, [sys.executable, "-c", code, *arguments])
+        fcntl.ioctl(self.fd, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))
+
+    def read(self, seconds: float) -> bool:
+        """Take in what comes within some time. False if nothing did, or nobody is there."""
+        if not select.select([self.fd], [], [], seconds)[0]:
+            return False
+        try:
+            data = os.read(self.fd, 65536)
+        except OSError:
+            return False
+        self.bytes += data
+        self._stream.feed(data)
+        return bool(data)
+
+    def wait_for(self, text: str) -> None:
+        end = time.monotonic() + PATIENCE
+        while not any(text in line for line in self.screen.display):
+            assert time.monotonic() < end, "\n".join(self.screen.display)
+            self.read(0.1)
+
+    def wait_for_number(self, label: str) -> int:
+        end = time.monotonic() + PATIENCE
+        while not (found := re.search(label + r"(\d+)=", "".join(self.screen.display))):
+            assert time.monotonic() < end, "\n".join(self.screen.display)
+            self.read(0.1)
+        return int(found[1])
+
+    def write(self, text: str) -> None:
+        os.write(self.fd, text.encode())
+
+    def status(self) -> int:
+        """Wait for the end; the exit status."""
+        end = time.monotonic() + PATIENCE
+        while time.monotonic() < end:
+            self.read(0.02)
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            if pid:
+                self.pid = 0
+                while self.read(0.05):
+                    pass
+                return os.waitstatus_to_exitcode(status)
+        raise AssertionError("it does not end:\n" + "\n".join(self.screen.display))
+
+    def close(self) -> None:
+        if self.pid:
+            os.kill(self.pid, signal.SIGKILL)
+            os.waitpid(self.pid, 0)
+        os.close(self.fd)
+
+
+@pytest.fixture
+def terminal(tmp_path: Path) -> Iterator[Terminal]:
+    running = Terminal("--demo", cwd=tmp_path)
+    yield running
+    running.close()
+
+
+def test_keys_are_echoed_and_a_prompt_is_answered(terminal: Terminal, tmp_path: Path):
+    terminal.wait_for("? help")
+    terminal.write("run `echo from-$((40+2))`")
+    terminal.wait_for("› run `echo from-$((40+2))`")
+    terminal.write("\r")
+    terminal.wait_for("from-42")
+    terminal.wait_for("1 tool")
+    terminal.write("\x04")
+    assert terminal.status() == 0
+    assert b"pi-tui --session " in terminal.bytes
+    assert all(reset in terminal.bytes for reset in RESET)
+    assert list(tmp_path.rglob("*.jsonl"))
+
+
+@pytest.mark.parametrize(
+    ("number", "status"), [(signal.SIGTERM, 143), (signal.SIGINT, 130), (signal.SIGHUP, 129)]
+)
+def test_a_signal_restores_the_terminal_and_stops_the_children(terminal: Terminal, number, status):
+    """TV-05: each signal ends the program properly, and its tools with it."""
+    terminal.wait_for("demo/demo")
+    terminal.write("run `echo pid=$$=; exec sleep 300`\r")
+    child = terminal.wait_for_number("pid=")
+    os.kill(terminal.pid, number)
+    assert terminal.status() == status
+    assert all(reset in terminal.bytes for reset in RESET)
+    with pytest.raises(ProcessLookupError):
+        os.kill(child, 0)
+
+
+def test_a_terminal_that_goes_away_ends_the_program(terminal: Terminal):
+    """TV-05: nothing is left running when the window is closed in the middle of a turn."""
+    terminal.wait_for("demo/demo")
+    terminal.write("run `sleep 300`\r")
+    terminal.wait_for("⠋")
+    os.close(terminal.fd)
+    _, status = os.waitpid(terminal.pid, 0)
+    terminal.pid = 0
+    terminal.fd = os.open(os.devnull, os.O_RDONLY)
+    assert os.waitstatus_to_exitcode(status) == 129
+
+
+def test_without_colour(tmp_path: Path):
+    """TH-01: NO_COLOR is respected, and nothing is told by colour alone."""
+    running = Terminal("--demo", cwd=tmp_path, NO_COLOR="1")
+    try:
+        running.wait_for("demo/demo")
+        running.write("run `false`\r")
+        running.wait_for("exit 1")
+        assert b"\x1b[38;2;" not in running.bytes
+        assert any("✗ bash" in line for line in running.screen.display)
+    finally:
+        running.close()
+
+
+def test_a_session_that_is_not_there_is_one_clear_line(tmp_path: Path):
+    running = Terminal("--demo", "--session", "nowhere", cwd=tmp_path)
+    try:
+        assert running.status() == 1
+        assert b"pi-tui: " in running.bytes
+        assert b"Traceback" not in running.bytes
+        assert RESET[0] in running.bytes
+    finally:
+        running.close()
+
+
+def test_what_tools_print_never_reaches_the_terminal_as_it_is(terminal: Terminal):
+    """SE-01: the bytes on the wire hold none of the sequences that a tool printed."""
+    terminal.wait_for("demo/demo")
+    terminal.write(r"run `printf '\033]52;c;ZXZpbA==\a\033[2Jx\302\2332J ")
+    terminal.write("[red]shown[/] [@click=app.quit]q[/]\\n'; false`\r")
+    terminal.wait_for("exit 1")
+    terminal.wait_for("[red]shown[/] [@click=app.quit]q[/]")
+    wire = re.sub("\x1b\\]22;[a-z]+\x07", "", terminal.bytes.decode())  # Textual's pointer shapes
+    for sequence in ("\x1b]52", "\x1b[2J", "\x9b", "\x07"):
+        assert sequence not in wire

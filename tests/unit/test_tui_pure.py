@@ -1,0 +1,229 @@
+"""The small pure parts of the screen: ladder, layout, heights, keymap, colours, Markdown blocks, words."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.style import Style
+
+from pi_trio.errors import ConfigError
+from pi_tui.heights import Heights
+from pi_tui.items.markdown import Growing, markdown, split_blocks
+from pi_tui.items.paint import Look
+from pi_tui.items.words import age, clock, duration, money, tokens
+from pi_tui.keymap import KEYS, UNBOUND, key_label, load_keymap
+from pi_tui.ladder import Situation, Step, clear_step, escape_step, exit_step
+from pi_tui.layout import arrange
+from pi_tui.status import key_hints
+from pi_tui.terminal import EnduringWriter, KeyParser
+from pi_tui.theme import bundled_folder, load_theme
+
+# ------------------------------------------------------------------ ladder, layout
+
+
+@pytest.mark.parametrize(
+    ("situation", "step"),
+    [
+        (Situation(), Step.NOTHING),
+        (Situation(draft=True), Step.NOTHING),
+        (Situation(running=True), Step.ABORT),
+        (Situation(running=True, draft=True), Step.ABORT),
+        (Situation(running=True, stopping=True), Step.STOPPING),
+        (Situation(running=True, pane="tree"), Step.LEAVE_PANE),
+        (Situation(running=True, pane="tree", armed="go"), Step.DISARM),
+    ],
+)
+def test_escape(situation, step):
+    assert escape_step(situation) is step
+
+
+def test_ctrl_c_never_quits_at_once():
+    assert clear_step(Situation(draft=True, running=True)) is Step.CLEAR
+    assert clear_step(Situation(running=True)) is Step.ABORT
+    assert clear_step(Situation()) is Step.ASK_QUIT
+    assert clear_step(Situation(armed="quit")) is Step.QUIT
+
+
+def test_ctrl_d_asks_only_while_running():
+    assert exit_step(Situation()) is Step.QUIT
+    assert exit_step(Situation(running=True)) is Step.ASK_QUIT
+    assert exit_step(Situation(running=True, armed="quit")) is Step.QUIT
+    assert exit_step(Situation(draft=True)) is Step.NOTHING
+
+
+SITUATIONS = st.builds(
+    Situation,
+    pane=st.sampled_from(["stream", "tree", "tools"]),
+    running=st.booleans(),
+    stopping=st.booleans(),
+    draft=st.booleans(),
+    armed=st.sampled_from(["", "quit"]),
+)
+
+
+@given(SITUATIONS)
+def test_the_status_line_names_what_escape_does(situation):
+    word = escape_step(situation).value
+    assert key_hints(situation).startswith(f"esc {word}" if word else ("enter", "ctrl+t"))
+
+
+def test_one_pane_at_a_time_when_narrow():
+    for pane in ("stream", "tree", "tools"):
+        seen = arrange(80, pane, tools=True, whole=False)
+        assert [seen.tree, seen.stream, seen.tools].count(True) == 1
+        assert seen.strip
+
+
+def test_columns_by_width():
+    assert arrange(120, "stream", tools=False, whole=False).tree
+    assert not arrange(120, "stream", tools=True, whole=False).tree
+    three = arrange(150, "stream", tools=True, whole=False)
+    assert three.tree and three.stream and three.tools  # noqa: PT018
+    assert not arrange(150, "tree", tools=True, whole=True).stream
+
+
+# ------------------------------------------------------------------ heights
+
+
+@given(st.lists(st.integers(0, 9)), st.data())
+def test_heights_are_sums(start, data):
+    heights, model = Heights(start), list(start)
+    for _ in range(data.draw(st.integers(0, 12))):
+        if model and data.draw(st.booleans()):
+            at = data.draw(st.integers(0, len(model) - 1))
+            model[at] = data.draw(st.integers(0, 9))
+            heights.set(at, model[at])
+        elif model and data.draw(st.booleans()):
+            model.pop()
+            heights.pop()
+        else:
+            model.append(data.draw(st.integers(0, 9)))
+            heights.append(model[-1])
+    assert heights.total == sum(model)
+    assert [heights.before(at) for at in range(len(model))] == [sum(model[:at]) for at in range(len(model))]
+    lines = [(at, line) for at, height in enumerate(model) for line in range(height)]
+    assert [heights.find(y) for y in range(len(lines))] == lines
+    assert heights.find(len(lines) + 2) == (len(model), 2)
+
+
+# ------------------------------------------------------------------ keymap, terminal
+
+
+def test_ids_are_unique_and_actions_described():
+    ids = [(key.id, key.area) for key in KEYS]
+    assert len(set(ids)) == len(ids)
+    assert all(key.help for key in KEYS)
+
+
+def test_the_users_keys_in_pis_names(tmp_path: Path):
+    path = tmp_path / "keybindings.json"
+    chosen = {
+        "app.session.tree": "ctrl+pageUp",
+        "app.tools.expand": [],
+        "app.tree.back": ["-", "shift+u"],
+        "x": "a",
+    }
+    path.write_text(json.dumps(chosen))
+    assert load_keymap(path) == {
+        "app.session.tree": "ctrl+pageup",
+        "app.tools.expand": UNBOUND,
+        "app.tree.back": "minus,shift+u",
+    }
+    assert load_keymap(tmp_path / "none.json") == {}
+
+
+@pytest.mark.parametrize("text", ["[]", "{", '{"app.clear": 1}', '{"app.clear": [""]}'])
+def test_a_bad_keymap_is_named(tmp_path: Path, text):
+    path = tmp_path / "keybindings.json"
+    path.write_text(text)
+    with pytest.raises(ConfigError, match=r"keybindings\.json"):
+        load_keymap(path)
+
+
+def test_labels_are_for_people():
+    assert key_label("ctrl+pageup,x") == "ctrl+PgUp"
+    assert key_label("left_square_bracket") == "["
+
+
+@pytest.mark.parametrize(
+    ("data", "keys"),
+    [
+        ("\x1b\r", ["alt+enter"]),
+        ("\x1b\x1b[A", ["alt+up"]),
+        ("\x1b\x1bOB", ["alt+down"]),
+        ("\x1b\x1b[5~", ["alt+pageup"]),
+        ("\x1b\x1b", ["escape"]),
+        ("\x1b[A", ["up"]),
+    ],
+)
+def test_alt_keys_are_one_key(data, keys):
+    """An Alt+Up is never an Escape, and an Alt+Enter never an Enter."""
+    assert [event.key for event in KeyParser().feed(data)] == keys
+
+
+class _GoneTerminal:
+    def write(self, text: str) -> None:
+        raise OSError(5, "Input/output error")
+
+    def flush(self) -> None: ...
+
+
+def test_writing_to_a_terminal_that_is_gone_never_waits():
+    """TV-05: the program ends although nobody reads what it writes."""
+    writer = EnduringWriter(_GoneTerminal())  # type: ignore[arg-type]
+    writer.start()
+    for _ in range(200):
+        writer.write("x")
+    writer.stop()
+    assert not writer.is_alive()
+
+
+# ------------------------------------------------------------------ Markdown
+
+
+def test_blocks_end_at_blank_lines_outside_fences():
+    text = "one\n\n- a\n\n  b\n\n```\nx\n\ny\n```\n\nlast"
+    parts = [text[block.begin : block.end] for block in split_blocks(text)]
+    assert parts == ["one\n\n", "- a\n\n  b\n\n", "```\nx\n\ny\n```\n\n", "last"]
+
+
+@given(st.text(alphabet="ab `~#-*\n1.>|", max_size=120), st.data())
+def test_how_a_text_arrives_changes_nothing(text, data):
+    """TV-07: any way of cutting a stream gives the picture of the whole text."""
+    look = Look(40, load_theme("dark", [bundled_folder()]))
+    growing = Growing(look, Style())
+    for cut in sorted(data.draw(st.lists(st.integers(0, len(text)), max_size=8))):
+        growing.strips(text[:cut])
+    assert [strip.text for strip in growing.strips(text, final=True)] == [
+        strip.text for strip in markdown(text, look, Style())
+    ]
+
+
+def test_entities_cannot_smuggle_controls():
+    """SE-01: what Markdown decodes is looked at again."""
+    look = Look(60, load_theme("dark", [bundled_folder()]))
+    for text in (
+        "&#27;[2J",
+        "&#x9b;2J",
+        "a&#8238;b",
+        "`&#27;`",
+        "[x](http://a/&#27;)",
+        "```&#27;\n&#27;\n```",
+    ):
+        shown = "".join(strip.text for strip in markdown(text, look, Style()))
+        assert shown.isprintable()
+
+
+# ------------------------------------------------------------------ words
+
+
+def test_figures_in_words():
+    assert [duration(s) for s in (0.014, 2.14, 42, 190, 3900)] == ["14 ms", "2.1s", "42s", "3m10s", "1h05m"]
+    assert [tokens(n) for n in (840, 21_000, 1_200_000)] == ["840", "21k", "1.2M"]
+    assert [money(m) for m in (0, 0.004, 0.61)] == ["$0.00", "$0.004", "$0.61"]
+    assert clock(42.9) == "0:42"
+    assert age("not a time") == ""

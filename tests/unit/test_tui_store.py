@@ -1,0 +1,259 @@
+"""The reducer: snapshot and events to what is shown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import attrs
+import pytest
+
+from pi_trio import codec
+from pi_trio.events import (
+    AgentEnd,
+    AgentEvent,
+    AgentSettled,
+    AgentStart,
+    AutoRetryEnd,
+    AutoRetryStart,
+    EntryAppended,
+    Gap,
+    InputReturned,
+    MessageEnd,
+    MessageStart,
+    MessageUpdate,
+    QueueUpdate,
+    SessionInfoChanged,
+    ThinkingLevelChanged,
+    ToolExecutionEnd,
+    ToolExecutionStart,
+    ToolExecutionUpdate,
+)
+from pi_trio.hub import Envelope
+from pi_trio.llm.partial import PartialMessage
+from pi_trio.llm.protocol import Model, TextDelta, TextEnd, ThinkingDelta
+from pi_trio.messages import (
+    AgentMessage,
+    AssistantMessage,
+    Cost,
+    TextContent,
+    ToolCall,
+    ToolResultMessage,
+    Usage,
+    UserMessage,
+)
+from pi_trio.remote.interface import SessionInfo, Snapshot
+from pi_trio.session.tree import EntryHead
+from pi_trio.tool import ToolResult
+from pi_tui.store import SessionStore
+
+VIEW = PartialMessage(AssistantMessage(())).view()
+CALL = ToolCall("c1", "edit", {"path": "a.py"})
+
+
+def snapshot(**changes: Any) -> Snapshot:
+    plain = Snapshot(
+        session=SessionInfo(id="s", path="/s.jsonl", cwd="/w"),
+        epoch="e",
+        seq=0,
+        heads=(),
+        leaf_id=None,
+        running=False,
+        streaming=None,
+        running_calls=(),
+        queue=QueueUpdate((), ()),
+        model=Model("m"),
+        thinking_level="off",
+    )
+    return attrs.evolve(plain, **changes)
+
+
+class Feed:
+    """A store and the events that it is given."""
+
+    def __init__(self, **changes: Any) -> None:
+        self.now = 100.0
+        self.store = SessionStore(snapshot(**changes), lambda: self.now)
+        self.seq = 0
+
+    def __call__(self, *events: AgentEvent) -> SessionStore:
+        self.store.apply(self.envelopes(events))
+        return self.store
+
+    def envelopes(self, events: Iterable[AgentEvent]) -> list[Envelope]:
+        made = []
+        for event in events:
+            self.seq += 1
+            made.append(Envelope(self.seq, event))
+        return made
+
+
+def entry(id_: str, parent: str | None, message: AgentMessage | None = None, **fields: Any) -> EntryAppended:
+    body = {"type": "message", "message": codec.to_json(message)} if message else fields
+    return EntryAppended({"id": id_, "parentId": parent, "timestamp": "2026-11-30T12:00:00.000Z", **body})
+
+
+def says(text: str, *calls: ToolCall, tokens: int = 10, cost: float = 0.5) -> AssistantMessage:
+    usage = Usage(total_tokens=tokens, cost=Cost(total=cost))
+    return AssistantMessage((TextContent(text), *calls), usage=usage)
+
+
+def kinds(store: SessionStore) -> list[str]:
+    return [item.kind for item in store.items]
+
+
+def test_a_turn_from_prompt_to_summary():
+    feed = Feed()
+    store = feed(AgentStart(), entry("u", None, UserMessage.of("hi")))
+    assert store.running
+    store = feed(MessageStart(AssistantMessage(())), MessageUpdate(TextDelta(0, "he"), VIEW))
+    assert kinds(store) == ["welcome", "message", "live"]
+    feed(MessageUpdate(TextDelta(0, "llo"), VIEW), MessageUpdate(ThinkingDelta(1, "mm"), VIEW))
+    assert {at: block.text for at, block in store.live.items()} == {0: "hello", 1: "mm"}
+    feed(MessageUpdate(TextEnd(0, "Hello"), VIEW))
+    assert store.live[0].text == "Hello"
+    feed(entry("a", "u", says("Hello")), MessageEnd(says("Hello")))
+    feed(
+        entry("e", "a", type="custom", customType="turn/end", data={}),
+        AgentEnd(()),
+        AgentSettled(aborted=False),
+    )
+    assert kinds(store) == ["welcome", "message", "message", "turn"]
+    assert not store.running
+    assert store.context_tokens == 10
+    assert store.cost == (0.5, True)
+    stats = store.turn_stats(store.items[-1])
+    assert (stats.tools, stats.tokens, stats.cost, stats.complete) == (0, 10, 0.5, True)
+
+
+@pytest.mark.parametrize("entry_first", [True, False])
+def test_a_call_is_shown_from_its_start_to_its_result(entry_first):
+    feed = Feed()
+    feed(AgentStart(), entry("u", None, UserMessage.of("hi")), entry("a", "u", says("", CALL)))
+    store = feed(ToolExecutionStart("c1", "edit", CALL.arguments))
+    call = store.calls["c1"]
+    assert (call.state, call.started, call.args) == ("running", 100.0, {"path": "a.py"})
+    feed(ToolExecutionUpdate("c1", "edit", {}, ToolResult("half")))
+    version = call.item.version
+    result = ToolResultMessage("c1", "edit", "Stopped.", {"code": "aborted"}, is_error=True)
+    ends = [
+        entry("r", "a", result),
+        ToolExecutionEnd("c1", "edit", ToolResult("Stopped.", is_error=True), is_error=True, duration_ms=7),
+    ]
+    feed(*(ends if entry_first else reversed(ends)))
+    assert call.state == "stopped"
+    assert call.item.version > version
+    assert call.item.ids == ["a", "r"]
+    assert kinds(store) == ["welcome", "message", "message"]
+
+
+def test_what_a_stopped_call_had_printed_is_kept():
+    feed = Feed()
+    feed(entry("a", None, says("", CALL)), ToolExecutionStart("c1", "edit", {}))
+    store = feed(
+        ToolExecutionUpdate("c1", "edit", {}, ToolResult("output")),
+        entry("r", "a", ToolResultMessage("c1", "edit", "Stopped.", {"code": "aborted"}, is_error=True)),
+    )
+    assert store.calls["c1"].output == "output"
+
+
+@pytest.mark.parametrize(
+    ("code", "is_error", "state"),
+    [
+        (None, False, "done"),
+        (None, True, "failed"),
+        ("aborted_before_start", True, "not_started"),
+        ("outcome_unknown", True, "stopped"),
+    ],
+)
+def test_how_calls_end(code, is_error, state):
+    result = ToolResultMessage("c1", "edit", "x", {"code": code} if code else None, is_error=is_error)
+    store = Feed()(entry("a", None, says("", CALL)), entry("r", "a", result))
+    assert store.calls["c1"].state == state
+
+
+def test_an_aborted_answer_without_an_entry_leaves_nothing():
+    feed = Feed()
+    feed(AgentStart(), MessageStart(AssistantMessage(())), MessageUpdate(TextDelta(0, "x"), VIEW))
+    assert kinds(feed(AgentEnd(()))) == ["welcome"]
+
+
+def test_navigating_rebuilds_the_path_and_keeps_bodies():
+    feed = Feed()
+    feed(entry("u1", None, UserMessage.of("1")), entry("a1", "u1", says("A")))
+    store = feed(entry("u2", "a1", UserMessage.of("2")), entry("a2", "u2", says("B")))
+    structure = store.structure
+    feed(entry("l", "a1", type="leaf", targetId="a1"))
+    assert [item.key for item in store.items] == ["u1", "a1"]
+    assert all(item.message for item in store.items)
+    assert store.structure > structure
+    feed(entry("u3", "l", UserMessage.of("3")))
+    assert [item.key for item in store.items] == ["u1", "a1", "u3"]
+    assert (store.tree.branch, store.tree.branches, store.turn_number) == ("B", 2, 2)
+
+
+def test_bodies_come_later():
+    heads = (EntryHead("u", None, "message", "user"), EntryHead("a", "u", "message", "assistant"))
+    feed = Feed(heads=heads, leaf_id="a")
+    store = feed.store
+    assert store.missing_ids(0, 9) == ["u", "a"]
+    assert store.cost == (0.0, False)
+    assert store.context_tokens is None
+    store.fill([entry("u", None, UserMessage.of("hi")).entry, entry("a", "u", says("ho")).entry])
+    assert store.missing_ids(0, 9) == []
+    assert store.prompts() == ["hi"]
+    assert store.cost == (0.5, True)
+
+
+def test_a_circle_in_the_file_ends_the_walk():
+    """TR-01: parents that run in a circle cost nothing but the rest of the path."""
+    heads = (EntryHead("a", "b", "message", "user"), EntryHead("b", "a", "message", "user"))
+    assert len(Feed(heads=heads, leaf_id="b").store.items) == 2
+
+
+def test_after_a_gap_events_wait_for_the_new_snapshot():
+    feed = Feed()
+    store = feed(Gap(), AgentStart(), QueueUpdate(("x",), ()))
+    assert store.stale
+    assert not store.running
+    store.reset(snapshot(seq=2, running=True))
+    assert not store.stale
+    assert store.running
+    assert store.queue.steering == ("x",)
+
+
+def test_events_that_the_snapshot_holds_already_are_skipped():
+    feed = Feed(seq=1)
+    store = feed(QueueUpdate(("old",), ()), QueueUpdate(("new",), ()))
+    assert store.queue.steering == ("new",)
+    store.apply([Envelope(1, QueueUpdate(("again",), ()))])
+    assert store.queue.steering == ("new",)
+
+
+def test_a_stream_met_in_the_middle_goes_on():
+    feed = Feed(running=True, streaming=AssistantMessage((TextContent("so "),)))
+    store = feed(MessageUpdate(TextDelta(0, "far"), VIEW))
+    assert store.live[0].text == "so far"
+
+
+def test_small_things():
+    feed = Feed()
+    store = feed(
+        SessionInfoChanged("a name"),
+        ThinkingLevelChanged("high"),
+        InputReturned((UserMessage.of("back"),)),
+        AutoRetryStart(1, 3, 2000, "overloaded"),
+    )
+    assert store.session.name == "a name"
+    assert store.thinking_level == "high"
+    assert store.returned == ["back"]
+    assert store.retry is not None
+    assert store.retry.due == 102.0
+    assert feed(AutoRetryEnd(success=True, attempt=1)).retry is None
+    store.say("hello")
+    assert store.items[-1].text == "hello"
+
+
+def test_findings_are_said():
+    store = Feed(findings=("line 3 is no JSON",)).store
+    assert [item.text for item in store.items] == ["", "line 3 is no JSON"]
