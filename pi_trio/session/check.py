@@ -11,9 +11,9 @@ from attrs import frozen
 
 from pi_trio.errors import SessionFormatError
 from pi_trio.session.entries import SESSION_VERSION, OpaqueEntry, entry_from_json, is_known_type
+from pi_trio.session.files import open_existing
 from pi_trio.session.migration import upgrade
 from pi_trio.session.scan import entry_object, head_of, read_header
-from pi_trio.session.storage import open_existing
 from pi_trio.session.tree import EntryHead
 
 __all__ = ["Finding", "check_file"]

@@ -12,8 +12,8 @@ from typing import BinaryIO
 
 from pi_trio.errors import SessionFormatError, StorageError
 from pi_trio.session.entries import SessionHeader, header_line
+from pi_trio.session.files import make_private_directory, open_existing, sync_directory
 from pi_trio.session.scan import heads_of, read_header
-from pi_trio.session.storage import make_private_directory, open_existing, sync_directory
 
 __all__ = ["opened_for_import", "put_file"]
 

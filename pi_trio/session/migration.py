@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from pi_trio.errors import StorageError
-from pi_trio.session.storage import JsonlStorage, Write, sync_directory
+from pi_trio.session.files import sync_directory
+from pi_trio.session.storage import JsonlStorage, Write
 
 __all__ = ["replace_file", "upgrade"]
 

@@ -14,9 +14,10 @@ import attrs
 from pi_trio import codec
 from pi_trio.session.collector import paused_collector
 from pi_trio.session.entries import SESSION_VERSION, SessionHeader, header_line
+from pi_trio.session.files import open_existing
 from pi_trio.session.migration import replace_file, upgrade
 from pi_trio.session.scan import Scan, entry_object, head_of, read_header, scan
-from pi_trio.session.storage import JsonlStorage, SessionStorage, StagedStorage, Write, open_existing
+from pi_trio.session.storage import JsonlStorage, SessionStorage, StagedStorage, Write
 
 __all__ = ["open_file"]
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import re
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -22,6 +21,7 @@ from pi_trio.errors import StorageError, UsageError
 from pi_trio.messages import UserMessage
 from pi_trio.session import facts
 from pi_trio.session.appending import Appending
+from pi_trio.session.cache import EntryCache
 from pi_trio.session.context import (
     BranchSettings,
     ContextBuilder,
@@ -56,9 +56,6 @@ E = TypeVar("E", bound=Entry)
 
 _SURROGATE_ESCAPE = re.compile(rb"\\u[dD][89a-fA-F]")
 
-CACHE_BYTES = 8 << 20
-"""How much encoded text the decoded entries that are kept at hand may stand for."""
-
 
 class Session(Appending):
     """Made by `new`, `open` or `in_memory`, not directly.
@@ -84,7 +81,7 @@ class Session(Appending):
         self.on_append: Callable[[Mapping[str, Any]], None] | None = None
         self._storage = storage
         self._leaf = tree.leaf_after_load()
-        self._cache = _EntryCache()
+        self._cache = EntryCache()
         self._projectors: dict[str, Projector] = {}
         self._context = ContextBuilder(tree, self._entry_for_context)
         self._name: str | None = None
@@ -259,7 +256,11 @@ class Session(Appending):
 
     def flush(self) -> None:
         """Write what could not be written before. Raises `StorageError` if that still does not work."""
-        self._storage.flush()
+        storage = self._storage
+        if isinstance(storage, StagedStorage) and storage.unsaved and self.path is not None:
+            self._storage = storage.made()
+        else:
+            storage.flush()
 
     def refresh(self) -> list[EntryHead]:
         """Take in what another program has added to the file. Gives the heads of the new entries.
@@ -292,7 +293,7 @@ class Session(Appending):
         Raises `StorageError` if what is `unsaved` cannot be written now either; it is lost then.
         """
         try:
-            self._storage.flush()
+            self.flush()
         finally:
             self._storage.close()
 
@@ -367,28 +368,6 @@ class Session(Appending):
             self._name = _clean_name(entry)
         elif isinstance(entry, LabelEntry) and self._labels is not None:
             self._labels[entry.target_id] = entry.label or ""
-
-
-class _EntryCache:
-    """Decoded entries, the ones used last, bounded by the size of their lines."""
-
-    def __init__(self) -> None:
-        self._entries: OrderedDict[str, tuple[Entry, int]] = OrderedDict()
-        self._size = 0
-
-    def get(self, entry_id: str) -> Entry | None:
-        found = self._entries.get(entry_id)
-        if found is None:
-            return None
-        self._entries.move_to_end(entry_id)
-        return found[0]
-
-    def put(self, entry: Entry, size: int) -> None:
-        self._entries[entry.id] = (entry, size)
-        self._size += size
-        while self._size > CACHE_BYTES:
-            _, (_, dropped) = self._entries.popitem(last=False)
-            self._size -= dropped
 
 
 def new_header(cwd: str, parent_session: str | None = None) -> SessionHeader:

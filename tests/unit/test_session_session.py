@@ -13,6 +13,7 @@ import trio
 
 from pi_trio.errors import UsageError
 from pi_trio.messages import AssistantMessage, TextContent, UserMessage
+from pi_trio.session.cache import CACHE_BYTES
 from pi_trio.session.entries import (
     BranchSummaryEntry,
     CustomEntry,
@@ -23,7 +24,7 @@ from pi_trio.session.entries import (
     SessionInfoEntry,
 )
 from pi_trio.session.ids import new_entry_id, new_session_id
-from pi_trio.session.session import CACHE_BYTES, Session
+from pi_trio.session.session import Session
 
 
 def user(text: str) -> MessageEntry:

@@ -228,8 +228,11 @@ def test_a_first_input_that_is_kept_makes_the_file_later(tmp_path: Path) -> None
     with pytest.raises(StorageError):
         session.append(user("one"), keep=True)
     assert session.unsaved == 1
+    with pytest.raises(StorageError):
+        session.flush()
     disk.space = None
     session.append(CustomEntry("note"))
+    assert session.unsaved == 0
     session.close()
     assert [head.type for head in Session.open(tmp_path / "s.jsonl").heads] == ["message", "custom"]
 
