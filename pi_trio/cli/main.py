@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from pi_trio.cli.options import add_session_arguments, make_parser, parse
@@ -14,10 +15,19 @@ if TYPE_CHECKING:
 
 __all__ = ["main"]
 
+_COMMANDS: Mapping[str, str] = {
+    "chat": "pi_trio.cli.chat",
+    "import-pi": "pi_trio.cli.import_pi",
+    "sessions": "pi_trio.cli.sessions",
+}
+"""What may stand in the place of the first argument, and the module whose `run` does it."""
+
 _DESCRIPTION = """\
 Talk to a coding agent. On a terminal this opens the full screen; with --print, or when input or
 output is not a terminal, it answers the messages on standard output and ends.
-`pi-trio sessions --help` tells what can be done with session files."""
+
+Also: pi-trio chat (plain lines, no full screen), pi-trio sessions (looks after session files),
+pi-trio import-pi (what pi has); see their --help."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -29,10 +39,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.exit("pi-trio needs Linux or macOS; on Windows please run it inside WSL.")
     arguments = sys.argv[1:] if argv is None else list(argv)
     try:
-        if arguments[:1] == ["sessions"]:
-            from pi_trio.cli.sessions import run_sessions
-
-            return run_sessions(arguments[1:])
+        if arguments and arguments[0] in _COMMANDS:
+            return int(import_module(_COMMANDS[arguments[0]]).run(arguments[1:]))
         namespace = parse(_parser(), arguments)
         if _wants_screen(namespace):
             return _open_screen(arguments)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from pi_trio.cli.options import make_parser
 from pi_trio.errors import SessionError, UsageError
+from pi_trio.resources.paths import absolute
 from pi_trio.text import sanitise
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from pi_trio.session.session import Session
     from pi_trio.session.summary import SessionSummary
 
-__all__ = ["run_sessions"]
+__all__ = ["run"]
 
 Command: TypeAlias = "Callable[[SessionRepository, argparse.Namespace], int]"
 
@@ -28,7 +29,7 @@ _BROKEN_PIPE = 141
 _WHICH = "a path, or an id or the beginning of one"
 
 
-def run_sessions(arguments: Sequence[str]) -> int:
+def run(arguments: Sequence[str]) -> int:
     """Do what the command line after `sessions` says. Returns the exit status; raises `PiError`s."""
     namespace = _parser().parse_args(arguments)
     command: Command = namespace.command
@@ -216,7 +217,7 @@ def _fork(repository: SessionRepository, namespace: argparse.Namespace) -> int:
 def _export(repository: SessionRepository, namespace: argparse.Namespace) -> int:
     from pi_trio.session.export.file import write_export
 
-    path = Path(namespace.file)
+    path = absolute(namespace.file)
     write = _EXPORTS.get(path.suffix)
     if write is None:
         raise UsageError(f"the name of the file says how to write it: {', '.join(_EXPORTS)}")
@@ -263,9 +264,9 @@ def _import(repository: SessionRepository, namespace: argparse.Namespace) -> int
 
 
 def _sources(paths: Sequence[str]) -> Iterator[Path]:
-    folder = os.environ.get("PI_CODING_AGENT_DIR", "~/.pi/agent")
-    for named in paths or [f"{folder}/sessions"]:
-        path = Path(named).expanduser()
+    from pi_trio.resources.import_pi import find_pi_dir
+
+    for path in map(absolute, paths) if paths else [find_pi_dir() / "sessions"]:
         if path.is_dir():
             yield from sorted(path.rglob("*.jsonl"))
         else:

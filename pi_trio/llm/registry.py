@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from pi_trio.codec import from_json, loads
 from pi_trio.errors import ConfigError
 from pi_trio.llm import demo, openai_completions
 from pi_trio.llm.auth import Auth, Credential, ProviderKeys
-from pi_trio.llm.models_file import read_models_file
+from pi_trio.llm.models_file import check_models, read_models_file
 from pi_trio.llm.protocol import Model, StreamFunction, ThinkingLevel
 from pi_trio.llm.thinking import LEVELS
 
@@ -63,6 +63,7 @@ class Models:
         self.auth = Auth(agent_dir, environ)
         self.findings: list[ConfigError] = []
         self._providers: dict[str, Provider] = {}
+        self._overlays: list[tuple[str, Mapping[str, Any]]] = []
         self.reload()
 
     def reload(self) -> None:
@@ -73,9 +74,27 @@ class Models:
             self.findings = []
         except ConfigError as error:
             configured, self.findings = {}, [error]
+        for name, entry in self._overlays:
+            configured = {**configured, name: _merged(configured.get(name, {}), entry)}
         merged = [_provider(name, catalogue.get(name, {}), entry) for name, entry in configured.items()]
         built_in = [_provider(name, entry, {}) for name, entry in catalogue.items() if name not in configured]
         self._providers = {provider.id: provider for provider in [*merged, *built_in, _demo_provider()]}
+
+    def overlay(self, provider: str, entry: Mapping[str, Any]) -> Callable[[], None]:
+        """Lay an entry, as models.json has it, over what is known of a provider.
+
+        Gives what takes it away again. Raises `ConfigError` if it could not stand in models.json.
+        """
+        check_models({"providers": {provider: entry}}, f"the models of {provider}")
+        layer = (provider, entry)
+        self._overlays.append(layer)
+        self.reload()
+
+        def undo() -> None:
+            self._overlays = [each for each in self._overlays if each is not layer]
+            self.reload()
+
+        return undo
 
     # ---- finding models
 

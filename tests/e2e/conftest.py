@@ -105,6 +105,8 @@ class Program:
             "PI_TRIO_DIR": str(self.agent_dir),
             "LANG": "C.UTF-8",
         }
+        if "PYTHONPATH" in os.environ:  # what is tested is what the tests import
+            self.environ["PYTHONPATH"] = os.environ["PYTHONPATH"]
         model = {"id": "m", "contextWindow": 100_000_000}
         provider = {
             "baseUrl": stub.url,
