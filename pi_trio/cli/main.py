@@ -27,6 +27,7 @@ _COMMANDS: Mapping[str, str] = {
     "doctor": "pi_trio.cli.doctor",
     "import-pi": "pi_trio.cli.import_pi",
     "models": "pi_trio.cli.models",
+    "sessions": "pi_trio.cli.sessions",
 }
 """What may stand in the place of the first argument, and the module whose `run` does it."""
 
