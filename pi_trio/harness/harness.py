@@ -39,7 +39,7 @@ from pi_trio.harness.conversation import Conversation
 from pi_trio.harness.driver import HarnessDriver
 from pi_trio.harness.inbox import Inbox, InboxItem, Splice, Target
 from pi_trio.harness.points import Checkpoint, CheckpointHandler, Handlers, Waterfall, WaterfallHandler
-from pi_trio.harness.recovery import closers, read_remains
+from pi_trio.harness.recovery import Remains, closers, read_remains
 from pi_trio.harness.requests import RequestLog
 from pi_trio.harness.retry import RetryPolicy
 from pi_trio.hub import Hub
@@ -123,7 +123,6 @@ class AgentHarness:
         self.inbox = Inbox(self._record_splice, options.steering_mode, options.follow_up_mode)
         self.requests = RequestLog(session)
         self.compactor = Compactor(self, options.compaction)
-        self.returned: list[AgentMessage] = []
         self._nursery = nursery
         self._driver: HarnessDriver | None = None
         self._maintenance: trio.CancelScope | None = None
@@ -147,12 +146,25 @@ class AgentHarness:
     def _take_up(self) -> None:
         remains = read_remains(self.session)
         self.turns = remains.turns
-        self.interruption = remains.interruption
         self.findings = tuple(remains.findings)
-        self._closers = list(closers(self.session, remains))
         for change in remains.waiting:
             self.inbox.apply(change)
         self.returned = [item.message for item in remains.lost]
+        self._take_up_open(remains)
+
+    def _take_up_open(self, remains: Remains) -> None:
+        """A turn that has no end: what is to be written before anything else."""
+        self.interruption = remains.interruption
+        self._closers = list(closers(self.session, remains))
+
+    def _take_up_failed(self) -> None:
+        """The disk has refused something of the run, which then ended as by a crash."""
+        remains = read_remains(self.session)
+        self._take_up_open(remains)
+        if remains.lost:
+            self._return(item.message for item in remains.lost)
+        self.requests = RequestLog(self.session)
+        self.branch_changed()
 
     # ------------------------------------------------------------------ state
 
@@ -360,11 +372,22 @@ class AgentHarness:
         self._conversation = None
         self.compactor.changed()
         if self._driver is None:
-            self._closers = list(closers(self.session, read_remains(self.session)))
+            self._take_up_open(read_remains(self.session))
 
     def append_fact(self, name: str, **data: Any) -> None:
         """Write a fact of this session."""
         self.session.append(facts.fact(name, self.session.id, **data))
+
+    def write_or_keep(self, entry: Entry) -> None:
+        """Write what has happened and cannot be undone. Without room for it the session keeps it:
+        then it is written first, and whatever is written next raises `StorageError` until it is.
+        """
+        leaf = self.session.get_leaf_id()
+        try:
+            self.session.append(entry, keep=True)
+        except StorageError:
+            if self.session.get_leaf_id() == leaf:  # no disk would take it
+                raise
 
     def _refuse_while_busy(self, what: str) -> None:
         if self.busy:
@@ -372,7 +395,11 @@ class AgentHarness:
 
     @contextmanager
     def _maintaining(self) -> Iterator[None]:
-        """Work on an idle session. Input that comes meanwhile waits and runs after it."""
+        """Work on an idle session. Input that comes meanwhile waits and runs after it.
+
+        Raises `StorageError` if what was said before cannot be saved: nothing is asked then.
+        """
+        self.session.flush()
         self._idle = trio.Event()
         with trio.CancelScope() as scope:
             self._maintenance = scope
@@ -429,19 +456,23 @@ class AgentHarness:
 
     def hand_back(self, items: Sequence[InboxItem]) -> None:
         """Tell, durably, that claimed input was not used; it is offered until somebody takes it."""
-        self.append_fact(facts.INBOX_RETURNED, items=[item.to_json() for item in items])
-        messages = tuple(item.message for item in items)
-        self.returned += messages
-        self.hub.post(InputReturned(messages))
+        data = [item.to_json() for item in items]
+        self.write_or_keep(facts.fact(facts.INBOX_RETURNED, self.session.id, items=data))
+        self._return(item.message for item in items)
+
+    def _return(self, messages: Iterable[AgentMessage]) -> None:
+        returned = tuple(messages)
+        self.returned += returned
+        self.hub.post(InputReturned(returned))
 
     # ------------------------------------------------------------------ runs
 
     def _close_interruption(self) -> None:
         """Write what makes a file whole that a crash left open, before anything else is written."""
         if self._closers:
-            waiting, self._closers = self._closers, []
-            for entry in waiting:
-                self.session.append(entry)
+            while self._closers:
+                self.session.append(self._closers[0])
+                del self._closers[0]
             self.interruption = None
             self._conversation = None
             self.compactor.changed()
@@ -468,6 +499,9 @@ class AgentHarness:
         try:
             await run_agent_loop(driver)
             self.append_waiting()
+        except StorageError as error:
+            self._failure = error
+            self._take_up_failed()
         except Exception as error:
             self._failure = error
         finally:
@@ -482,7 +516,10 @@ class AgentHarness:
         await self.save()
 
     async def aclose(self) -> None:
-        """Stop the run, save, let go of the file, and end every subscription."""
+        """Stop the run, save, let go of the file, and end every subscription.
+
+        Raises `StorageError`, after all that, if there was no room for what was said last.
+        """
         await self.abort()
         await self.save()
         self._closed = True

@@ -14,7 +14,7 @@ from attrs import evolve, frozen
 
 from pi_trio.approval import Answer, GateMode
 from pi_trio.compaction.plan import CompactionSettings
-from pi_trio.errors import BusyError, ConfigError, UsageError
+from pi_trio.errors import BusyError, ConfigError, StorageError, UsageError
 from pi_trio.events import CompactionResult, QueueUpdate, ThinkingLevelChanged
 from pi_trio.harness.furnishing import Furnishing
 from pi_trio.harness.harness import AgentHarness, HarnessOptions
@@ -89,10 +89,20 @@ class LocalRuntime:
         self._hosted: dict[str, _Hosted] = {}
 
     async def aclose(self) -> None:
-        """Close every session."""
-        async with trio.open_nursery() as closing:
+        """Close every session. Raises the first `StorageError` of them when all are closed."""
+        failures: list[StorageError] = []
+
+        async def close(session_id: str) -> None:
+            try:
+                await self.close_session(session_id)
+            except StorageError as error:
+                failures.append(error)
+
+        async with plain_nursery() as closing:
             for session_id in list(self._hosted):
-                closing.start_soon(self.close_session, session_id)
+                closing.start_soon(close, session_id)
+        for failure in failures:
+            raise failure
 
     # ------------------------------------------------------------------ sessions
 
@@ -107,8 +117,11 @@ class LocalRuntime:
 
     async def open_session(self, reference: str) -> Snapshot:
         """See `Runtime`."""
-        known = self._already_open(reference)
-        return self._snapshot(known) if known else self._host(self.repository.open(reference))
+        if reference in self._hosted:
+            return self._snapshot(reference)
+        path = self.repository.find(reference)
+        known = self._already_open(path)
+        return self._snapshot(known) if known else self._host(self.repository.open(str(path.absolute())))
 
     async def close_session(self, session_id: str) -> None:
         """See `Runtime`."""
@@ -117,8 +130,10 @@ class LocalRuntime:
         await hosted.harness.abort()
         await hosted.furnishing.unload()
         await hosted.environment.aclose()
-        await hosted.harness.aclose()
-        self._hosted.pop(session_id, None)
+        try:
+            await hosted.harness.aclose()
+        finally:
+            self._hosted.pop(session_id, None)
 
     async def snapshot(self, session_id: str) -> Snapshot:
         """See `Runtime`."""
@@ -358,11 +373,11 @@ class LocalRuntime:
             raise UsageError(f"The session {session_id} is not open.")
         return hosted
 
-    def _already_open(self, reference: str) -> str | None:
-        """The id of the open session that a path or id names: its file is locked, by us."""
+    def _already_open(self, path: Path) -> str | None:
+        """The id of the open session of this file, which nobody else may write now."""
         for session_id, hosted in self._hosted.items():
-            path = hosted.harness.session.path
-            if reference == session_id or (path is not None and Path(reference).absolute() == path):
+            ours = hosted.harness.session.path
+            if ours is not None and ours.resolve() == path.resolve():
                 return session_id
         return None
 
@@ -479,6 +494,7 @@ class LocalRuntime:
             mode=hosted.policy.mode,
             questions=hosted.questions.open,
             shell_running=hosted.shell.running,
+            unsaved=session.unsaved,
             notice=self._notice(harness.model),
             findings=(
                 *hosted.furnishing.findings,

@@ -526,10 +526,10 @@ async def test_a_settlement_that_cannot_be_written_is_the_turns_error(
     async with open_bench(session, Call("echo"), "never") as bench:
         write = session.append
 
-        def refuse(entry: Any) -> Any:
+        def refuse(entry: Any, **options: Any) -> Any:
             if isinstance(getattr(entry, "message", None), AssistantMessage):
-                raise StorageError("disk full")
-            return write(entry)
+                raise StorageError("not for any disk")
+            return write(entry, **options)
 
         monkeypatch.setattr(session, "append", refuse)
         bench.harness.prompt("a")

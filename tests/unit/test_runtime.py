@@ -116,7 +116,10 @@ async def test_a_session_opens_by_the_beginning_of_its_id_and_only_once(project:
     async with runtime_of(project) as runtime:
         snapshot = await runtime.new_session()
         await _say(runtime, snapshot.session.id, "hello")
-        for reference in (snapshot.session.id, str(snapshot.session.path)):
+        path = Path(str(snapshot.session.path))
+        link = project / "link.jsonl"
+        link.symlink_to(path)
+        for reference in (snapshot.session.id, snapshot.session.id[:13], str(path), str(link)):
             assert (await runtime.open_session(reference)).session == snapshot.session
     async with runtime_of(project) as runtime:
         assert (await runtime.open_session(snapshot.session.id[:13])).session.id == snapshot.session.id
