@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import argparse
 import getpass
-import os
 import sys
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import trio
@@ -16,12 +14,12 @@ from pi_trio.cli.options import make_parser
 from pi_trio.cli.stdio import say
 from pi_trio.errors import ConfigError, PiError
 from pi_trio.llm.auth import checked_key, literal
-from pi_trio.llm.auth_file import read_entries, remove_entry, store_entry
+from pi_trio.llm.auth_file import copy_keys, remove_entry, store_entry
 from pi_trio.llm.catalogue import Provider
 from pi_trio.llm.listing import can_list, check_key
 from pi_trio.llm.registry import Models
 from pi_trio.llm.sign_in import SIGN_INS
-from pi_trio.resources.paths import absolute, find_agent_dir
+from pi_trio.resources.paths import absolute, find_agent_dir, find_pi_dir
 from pi_trio.resources.settings import Settings, load_settings
 
 __all__ = ["run"]
@@ -149,25 +147,13 @@ async def _problem(models: Models, provider: Provider, proxy: str | None) -> str
 
 
 def _import_pi(models: Models, settings: Settings, options: argparse.Namespace) -> int:
-    named = options.source or os.environ.get("PI_CODING_AGENT_DIR") or "~/.pi/agent"
-    source: Path = absolute(named) / "auth.json"
+    folder = absolute(options.source) if options.source else find_pi_dir()
+    source = folder / "auth.json"
     if source.resolve() == models.auth.path.resolve():
         raise ConfigError(f"{source} is the file that is used already.")
-    entries, known = read_entries(source), read_entries(models.auth.path)
-    if not entries:
+    outcomes = copy_keys(source, models.auth.path)
+    if not outcomes:
         raise ConfigError(f"There are no keys in {source}.")
-    for provider, entry in entries.items():
-        outcome = _why_not(provider, entry, known)
-        if outcome is None:
-            store_entry(models.auth.path, provider, entry)
-        say(f"{provider}: {outcome or 'copied'}")
+    for provider, outcome in outcomes.items():
+        say(f"{provider}: {outcome}")
     return 0
-
-
-def _why_not(provider: str, entry: Any, known: Mapping[str, Any]) -> str | None:
-    """Why a credential of pi's is left there; None if it can be copied."""
-    if provider in known:
-        return "left out, since one is stored already"
-    if not isinstance(entry, dict) or entry.get("type") != "api_key":
-        return "left out: two programs that share a login log each other out; please log in here too"
-    return None

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from pi_trio.cli.options import make_parser
 from pi_trio.errors import SessionError, UsageError
-from pi_trio.resources.paths import absolute
+from pi_trio.resources.paths import absolute, find_pi_dir
 from pi_trio.text import sanitise
 
 if TYPE_CHECKING:
@@ -264,8 +264,6 @@ def _import(repository: SessionRepository, namespace: argparse.Namespace) -> int
 
 
 def _sources(paths: Sequence[str]) -> Iterator[Path]:
-    from pi_trio.resources.import_pi import find_pi_dir
-
     for path in map(absolute, paths) if paths else [find_pi_dir() / "sessions"]:
         if path.is_dir():
             yield from sorted(path.rglob("*.jsonl"))

@@ -31,7 +31,8 @@ from pi_trio.messages import AgentMessage, BashExecutionMessage, ImageContent, U
 from pi_trio.nursery import plain_nursery
 from pi_trio.remote.interface import CommandInfo, Disposition, ForkPosition, Moved, SessionInfo, Snapshot
 from pi_trio.resources.config import RuntimeConfig
-from pi_trio.resources.import_pi import find_pi_dir, import_pi
+from pi_trio.resources.import_pi import import_pi
+from pi_trio.resources.paths import find_pi_dir
 from pi_trio.resources.trust import Trust
 from pi_trio.session.branching import before, prompt_text
 from pi_trio.session.repository import SessionRepository

@@ -13,6 +13,7 @@ from typing import TypeAlias
 
 import attrs
 
+from pi_trio.images import is_whole, read_header
 from pi_trio.messages import (
     AgentMessage,
     AssistantMessage,
@@ -197,8 +198,6 @@ def _sound(image: ImageContent) -> UserContent:
 
 
 def _fault(image: ImageContent) -> str | None:
-    from pi_trio.tools.images import is_whole, read_header  # late: few sessions have images
-
     if len(image.data) > LARGEST_IMAGE:
         return "it is too large"
     try:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pi_trio.errors import ConfigError
-from pi_trio.resources.jsonc import load_jsonc, read_jsonc
+from pi_trio.jsonc import load_jsonc, read_jsonc
 
 
 @pytest.fixture
