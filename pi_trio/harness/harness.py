@@ -52,7 +52,7 @@ from pi_trio.loop.hooks import Hooks
 from pi_trio.loop.run import run_agent_loop
 from pi_trio.messages import AgentMessage, AssistantMessage, ImageContent, UserMessage
 from pi_trio.session import facts
-from pi_trio.session.entries import Entry, MessageEntry, SessionInfoEntry
+from pi_trio.session.entries import CustomEntry, Entry, MessageEntry, SessionInfoEntry
 from pi_trio.session.session import Session
 from pi_trio.tool import ExecutionMode, Tool
 
@@ -134,6 +134,7 @@ class AgentHarness:
         self._closed = False
         self._saving = trio.Lock()
         self._conversation: Conversation | None = None
+        self._outdated = False
         self._waiting: list[AgentMessage] = []
         self._streaming: AssistantMessage | PartialView | None = None
         self._running_calls: dict[str, ToolExecutionStart] = {}
@@ -308,7 +309,10 @@ class AgentHarness:
             self.append_waiting()
 
     def append_waiting(self) -> None:
-        """Write what waited for the end of a step, since nothing may part a call from its result."""
+        """Write, and take in, what waited for the end of a step: nothing may part a call from its result."""
+        if self._outdated:
+            self._outdated = False
+            self.branch_changed()
         while self._waiting:
             conversation = self.conversation  # read before the message is in the file
             self.session.append(MessageEntry(self._waiting[0]))
@@ -411,9 +415,16 @@ class AgentHarness:
                 self._start_again()
 
     def record(self, entry: Entry) -> str:
-        """Write an entry that is no message. Gives its id."""
+        """Write an entry that is no message. Gives its id. What a projector makes of it is seen by
+        models now, or from the end of the running step on.
+        """
         self._close_interruption()
-        return self.session.append(entry).id
+        added = self.session.append(entry)
+        if isinstance(entry, CustomEntry) and self.session.speech.projects(entry.custom_type):
+            self._outdated = True
+            if not self.running:
+                self.append_waiting()
+        return added.id
 
     def set_session_name(self, name: str | None) -> None:
         """Name the session; None removes its name."""

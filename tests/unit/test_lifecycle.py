@@ -506,7 +506,7 @@ async def test_a_failed_attempt_is_written_told_and_then_decided_about(session: 
         bench.harness.on(REQUEST_ERROR, decide)
         await bench.say("a")
         assert seen == [1]
-        last = bench.harness.conversation.transcript[-1]
+        last = bench.said()[-1]
         assert isinstance(last, AssistantMessage)
         assert (last.stop_reason, last.error_message) == ("error", "bad key")
         assert turn_end(bench) == "error"
