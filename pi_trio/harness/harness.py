@@ -1,4 +1,4 @@
-"""`AgentHarness`: one session, its inbox, and the runs that work it off.
+"""`AgentHarness`: one session, and the runs that work off what is said to it.
 
 Everything durable is an entry of the session file, written before anything follows from
 it. Commands are plain calls on the trio thread; what they cause is told in events.
@@ -6,55 +6,43 @@ it. Commands are plain calls on the trio thread; what they cause is told in even
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import trio
-from attrs import field, frozen
 
 from pi_trio.compaction.branch import plan_branch, summarise_branch
-from pi_trio.compaction.plan import CompactionSettings, Nothing
+from pi_trio.compaction.plan import Nothing
 from pi_trio.errors import BusyError, StorageError, UsageError
 from pi_trio.events import (
     AgentEvent,
     AgentSettled,
     CompactionResult,
     EntryAppended,
-    InboxClaimed,
-    InboxDiscarded,
-    InboxInserted,
-    InputReturned,
     MessageEnd,
     MessageStart,
     MessageUpdate,
-    QueueUpdate,
     SessionInfoChanged,
     ToolExecutionEnd,
     ToolExecutionStart,
 )
-from pi_trio.extensions.host import Delivery
 from pi_trio.harness.compactor import Compactor
 from pi_trio.harness.conversation import Conversation
 from pi_trio.harness.driver import HarnessDriver
-from pi_trio.harness.inbox import Inbox, InboxItem, Splice, Target
+from pi_trio.harness.input import Input
+from pi_trio.harness.options import HarnessOptions
 from pi_trio.harness.points import Checkpoint, CheckpointHandler, Handlers, Waterfall, WaterfallHandler
 from pi_trio.harness.recovery import Remains, closers, read_remains
 from pi_trio.harness.requests import RequestLog
-from pi_trio.harness.retry import RetryPolicy
 from pi_trio.hub import Hub
-from pi_trio.llm.auth import Credential
 from pi_trio.llm.partial import PartialView
-from pi_trio.llm.protocol import Model, StreamFunction, StreamOptions, ThinkingLevel, ToolCallStart
+from pi_trio.llm.protocol import Model, ThinkingLevel, ToolCallStart
 from pi_trio.loop.arguments import preload
-from pi_trio.loop.driver import QueueMode
-from pi_trio.loop.hooks import Hooks
 from pi_trio.loop.run import run_agent_loop
-from pi_trio.messages import AgentMessage, AssistantMessage, ImageContent, UserMessage
-from pi_trio.session import facts
+from pi_trio.messages import AgentMessage, AssistantMessage, UserMessage
 from pi_trio.session.entries import CustomEntry, Entry, MessageEntry, SessionInfoEntry
 from pi_trio.session.session import Session
-from pi_trio.tool import ExecutionMode, Tool
 
 __all__ = ["AgentHarness", "HarnessOptions"]
 
@@ -64,39 +52,7 @@ R = TypeVar("R")
 CONTINUE = "Continue."
 
 
-def _no_sections(_tools: Sequence[Tool]) -> dict[str, str]:
-    return {}
-
-
-@frozen(kw_only=True)
-class HarnessOptions:
-    """How a session is worked on.
-
-    `sections` makes the system prompt's sections for the active tools. `credential` is asked
-    before each request. `record_stream` keeps in each answer when its pieces came. `findings`
-    are for a person to know. `abort_grace` is how long, in seconds, hooks and listeners may
-    still take after an abort.
-    """
-
-    stream_function: Callable[[Model], StreamFunction]
-    credential: Callable[[Model], Awaitable[Credential]]
-    tools: tuple[Tool, ...] = ()
-    sections: Callable[[Sequence[Tool]], dict[str, str]] = _no_sections
-    hooks: Hooks = field(factory=Hooks)
-    request: StreamOptions = field(factory=StreamOptions)
-    steering_mode: QueueMode = "all"
-    follow_up_mode: QueueMode = "one-at-a-time"
-    tool_execution: ExecutionMode = "parallel"
-    max_parallel_tool_calls: int = 10
-    retry: RetryPolicy = field(factory=RetryPolicy)
-    compaction: CompactionSettings = field(factory=CompactionSettings)
-    branch_reserve: int = 16_384
-    record_stream: bool = True
-    findings: tuple[str, ...] = ()
-    abort_grace: float = 2.0
-
-
-class AgentHarness:
+class AgentHarness(Input):
     """Drives one session. Its runs are tasks of `nursery`, which must outlive it.
 
     `model` and `thinking_level` hold for the next request; the branch remembers them with it.
@@ -114,13 +70,11 @@ class AgentHarness:
         model: Model,
         thinking_level: ThinkingLevel = "off",
     ) -> None:
-        self.session = session
+        super().__init__(session, Hub(self._reduce), options)
         self.options = options
         self.model = model
         self.thinking_level: ThinkingLevel = thinking_level
-        self.hub = Hub(self._reduce)
         self.handlers = Handlers()
-        self.inbox = Inbox(self._record_splice, options.steering_mode, options.follow_up_mode)
         self.requests = RequestLog(session)
         self.compactor = Compactor(self, options.compaction)
         self._nursery = nursery
@@ -213,31 +167,6 @@ class AgentHarness:
 
     # ------------------------------------------------------------------ input
 
-    def prompt(self, text: str, images: Iterable[ImageContent] = ()) -> None:
-        """Open a turn. Raises `BusyError` while a run is in progress."""
-        if self.running:
-            raise BusyError("The agent is already processing a prompt: steer, follow up, or abort first.")
-        self._insert("next-turn", user_message(text, images), first=True)
-        self._wake()
-
-    def steer(self, text: str, images: Iterable[ImageContent] = ()) -> None:
-        """Say something before the next request; idle: open a turn with it."""
-        self._insert("next-step", user_message(text, images))
-        self._wake()
-
-    def follow_up(self, text: str, images: Iterable[ImageContent] = ()) -> None:
-        """Say something when the agent would stop; idle: open a turn with it."""
-        self._insert("next-turn", user_message(text, images))
-        self._wake()
-
-    def inject(self, message: AgentMessage) -> None:
-        """Add to the next step, or to the first step of the next turn. Wakes nobody."""
-        self._insert("next-step", message)
-
-    def next_turn(self, text: str, images: Iterable[ImageContent] = ()) -> None:
-        """Park something until the next prompt or follow-up. Wakes nobody."""
-        self._insert("next-turn", user_message(text, images), parked=True)
-
     def continue_(self) -> None:
         """Go on from the branch as it is: an answer is owed, or was cut off.
 
@@ -253,38 +182,6 @@ class AgentHarness:
         if isinstance(last, AssistantMessage):
             self._insert("next-turn", UserMessage.of(CONTINUE), first=True)
         self._start(owed=not isinstance(last, AssistantMessage))
-
-    def edit_queued(self, item_id: str, text: str) -> None:
-        """Put another text in the place of one that waits. Raises `UsageError` if it does not."""
-        self._tell_change(self.inbox.replace(item_id, user_message(text, ())))
-
-    def remove_queued(self, item_id: str) -> None:
-        """Take one out that waits. Raises `UsageError` if it does not."""
-        self._tell_change(self.inbox.remove(item_id))
-
-    def move_queued(self, item_id: str, place: int) -> None:
-        """Put one that waits in another place of its list. Raises `UsageError` if it does not."""
-        for change in self.inbox.move(item_id, place):
-            self._tell_change(change)
-
-    def send(self, message: AgentMessage, deliver: Delivery) -> None:
-        """Put any message into the inbox, as `steer`, `follow_up` or `next_turn` would."""
-        target: Target = "next-step" if deliver == "steer" else "next-turn"
-        self._insert(target, message, parked=deliver == "next_turn")
-        if deliver != "next_turn":
-            self._wake()
-
-    def clear_queue(self) -> QueueUpdate:
-        """Take out what waits, and hand it back."""
-        waiting = self.inbox.summary()
-        for change in self.inbox.clear():
-            self._tell_change(change)
-        return waiting
-
-    def take_returned(self) -> list[AgentMessage]:
-        """What was claimed and not used, once."""
-        taken, self.returned = self.returned, []
-        return taken
 
     async def abort(self) -> None:
         """Stop what is in progress and wait until it is over. What waits in the inbox stays there."""
@@ -378,21 +275,6 @@ class AgentHarness:
         if self._driver is None:
             self._take_up_open(read_remains(self.session))
 
-    def append_fact(self, name: str, **data: Any) -> None:
-        """Write a fact of this session."""
-        self.session.append(facts.fact(name, self.session.id, **data))
-
-    def write_or_keep(self, entry: Entry) -> None:
-        """Write what has happened and cannot be undone. Without room for it the session keeps it:
-        then it is written first, and whatever is written next raises `StorageError` until it is.
-        """
-        leaf = self.session.get_leaf_id()
-        try:
-            self.session.append(entry, keep=True)
-        except StorageError:
-            if self.session.get_leaf_id() == leaf:  # no disk would take it
-                raise
-
     def _refuse_while_busy(self, what: str) -> None:
         if self.busy:
             raise BusyError(f"The agent is busy: stop it before {what}.")
@@ -430,51 +312,6 @@ class AgentHarness:
         """Name the session; None removes its name."""
         self.record(SessionInfoEntry(name))
         self.hub.post(SessionInfoChanged(self.session.name))
-
-    # ------------------------------------------------------------------ the inbox, told
-
-    def _insert(
-        self, target: Target, message: AgentMessage, *, first: bool = False, parked: bool = False
-    ) -> None:
-        self._close_interruption()
-        self._tell_change(self.inbox.add(target, InboxItem.new(message, parked=parked), first=first))
-
-    def _record_splice(self, change: Splice) -> None:
-        self.append_fact(facts.INBOX_SPLICED, **change.to_json())
-
-    def _tell_change(self, change: Splice | None) -> None:
-        if change is None:
-            return
-        for item in change.removed:
-            self.hub.post(InboxDiscarded(item.id, item.message))
-        for item in change.inserted:
-            self.hub.post(InboxInserted(item.id, item.message))
-        if self.running:
-            self.tell_queue()
-
-    def tell_claimed(self, items: Iterable[InboxItem], turn: int) -> None:
-        """Tell what a turn took out for use."""
-        for item in items:
-            self.hub.post(InboxClaimed(item.id, item.message, turn))
-        self.tell_queue()
-
-    def tell_queue(self) -> None:
-        """Tell what waits, if that has changed."""
-        waiting = self.inbox.summary()
-        if waiting != self._told_queue:
-            self._told_queue = waiting
-            self.hub.post(waiting)
-
-    def hand_back(self, items: Sequence[InboxItem]) -> None:
-        """Tell, durably, that claimed input was not used; it is offered until somebody takes it."""
-        data = [item.to_json() for item in items]
-        self.write_or_keep(facts.fact(facts.INBOX_RETURNED, self.session.id, items=data))
-        self._return(item.message for item in items)
-
-    def _return(self, messages: Iterable[AgentMessage]) -> None:
-        returned = tuple(messages)
-        self.returned += returned
-        self.hub.post(InputReturned(returned))
 
     # ------------------------------------------------------------------ runs
 
@@ -571,10 +408,3 @@ class AgentHarness:
                 self._running_calls.pop(event.tool_call_id, None)
             case _:
                 pass
-
-
-def user_message(text: str, images: Iterable[ImageContent]) -> UserMessage:
-    """A person's input. Raises `UsageError` if there is nothing in it."""
-    if not text.strip() and not images:
-        raise UsageError("There is nothing to send: the text is blank.")
-    return UserMessage.of(text, images)
