@@ -410,10 +410,11 @@ async def test_event_that_is_not_json_is_a_malformed_response(serve) -> None:
 @pytest.mark.parametrize("before", [(), (begin(), *text(0, "x"))])
 async def test_error_inside_the_stream_is_the_failure(before: tuple[dict[str, Any], ...]) -> None:
     """RT-08: as the first event, and after text."""
-    error = {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}
-    failed = await last_of(*before, error)
+    told = {"type": "overloaded_error", "message": "Overloaded"}
+    failed = await last_of(*before, {"type": "error", "error": told, "request_id": "req_1"})
     assert isinstance(failed, Failed)
     assert (failed.failure.code, failed.failure.message) == ("overloaded", "Overloaded")
+    assert failed.failure.request_id == "req_1"
 
 
 @pytest.mark.parametrize(
