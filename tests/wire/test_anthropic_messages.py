@@ -252,6 +252,16 @@ async def test_servers_may_send_a_block_whole() -> None:
     assert done.message.content == (TextContent("all at once"), ToolCall("a", "read", {"path": "é"}))
 
 
+async def test_servers_may_give_every_block_the_same_index() -> None:
+    answer = [*text(0, "x"), *call(0, "a", "read", '{"n": 1}'), *call(0, "b", "ls", "{}")]
+    done = await last_of(begin(), *answer, *end("tool_use"))
+    assert done.message.content == (
+        TextContent("x"),
+        ToolCall("a", "read", {"n": 1}),
+        ToolCall("b", "ls", {}),
+    )
+
+
 async def test_gateway_may_start_twice_and_add_a_mark_of_another_dialect() -> None:
     start = begin(input_tokens=17, output_tokens=1)
     body = sse(start, start, *text(0, "x"), end()[0]) + b"data: [DONE]\n\n" + sse(end()[1])
