@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from pi_trio.events import ToolExecutionUpdate as ToolExecutionUpdate
     from pi_trio.events import TurnEnd as TurnEnd
     from pi_trio.events import TurnStart as TurnStart
+    from pi_trio.extensions.api import ExtensionApi as ExtensionApi
     from pi_trio.harness.harness import AgentHarness as AgentHarness
     from pi_trio.harness.harness import HarnessOptions as HarnessOptions
     from pi_trio.harness.runtime import open_runtime as open_runtime
@@ -90,6 +91,7 @@ _HOMES = {
         "TurnEnd",
         "TurnStart",
     ],
+    "extensions.api": ["ExtensionApi"],
     "harness.harness": ["AgentHarness", "HarnessOptions"],
     "harness.runtime": ["open_runtime"],
     "hub": ["Outbox"],

@@ -31,6 +31,7 @@ __all__ = [
     "CompactionStart",
     "CoreEvent",
     "EntryAppended",
+    "ExtensionError",
     "Gap",
     "InboxClaimed",
     "InboxDiscarded",
@@ -296,6 +297,19 @@ class CompactionEnd:
 
 
 @define
+class ExtensionError:
+    """An extension failed, and what it was asked for went on without it.
+
+    `event` is what it was called for; `error` names the line in its file.
+    """
+
+    type: ClassVar[str] = "extension_error"
+    extension_path: str
+    event: str
+    error: str
+
+
+@define
 class Gap:
     """The subscriber was too slow and events were dropped: take a new snapshot."""
 
@@ -330,5 +344,6 @@ AgentEvent: TypeAlias = (
     | AutoRetryEnd
     | CompactionStart
     | CompactionEnd
+    | ExtensionError
     | Gap
 )

@@ -23,6 +23,7 @@ from pi_trio.events import (
     CompactionEnd,
     CompactionStart,
     EntryAppended,
+    ExtensionError,
     Gap,
     InboxClaimed,
     InboxDiscarded,
@@ -254,6 +255,8 @@ class SessionStore:
                 self.retry = Retry(attempt, most, self.clock() + delay / 1000, reason)
             case AutoRetryEnd():
                 self.retry = None
+            case ExtensionError(_, _, error):
+                self.say(error)
             case Gap():
                 self.stale = True
             case _:

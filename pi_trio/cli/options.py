@@ -31,6 +31,27 @@ def add_session_arguments(parser: argparse.ArgumentParser) -> None:
     model.add_argument("--thinking", metavar="LEVEL", help="off, minimal, low, medium, high, xhigh or max")
     model.add_argument("--api-key", metavar="KEY", help="key of the model's provider, for this time only")
     model.add_argument("--demo", action="store_true", help="use the demo model: no key, no network")
+    resources = parser.add_argument_group("resources")
+    trust = resources.add_mutually_exclusive_group()
+    trust.add_argument(
+        "-a",
+        "--approve",
+        action="store_true",
+        default=None,
+        help="use this folder's own .pi and .agents/skills, this time",
+    )
+    trust.add_argument(
+        "-na", "--no-approve", dest="approve", action="store_false", help="do not use them, this time"
+    )
+    resources.add_argument(
+        "-e",
+        "--extension",
+        dest="extensions",
+        action="append",
+        default=[],
+        metavar="PATH",
+        help="load this extension too (repeatable)",
+    )
     session = parser.add_argument_group("session")
     which = session.add_mutually_exclusive_group()
     which.add_argument("--session", metavar="WHICH", help="open this session: a path, or part of an id")
@@ -70,6 +91,8 @@ def runtime_config(namespace: argparse.Namespace) -> RuntimeConfig:
         api_key=namespace.api_key,
         demo=namespace.demo,
         no_session=namespace.no_session,
+        approve=namespace.approve,
+        extensions=namespace.extensions,
     )
 
 

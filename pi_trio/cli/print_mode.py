@@ -18,7 +18,7 @@ import trio
 from pi_trio.cli.options import open_chosen_session, runtime_config
 from pi_trio.cli.prompts import Prompt, gather_prompts
 from pi_trio.cli.signals import until_signal
-from pi_trio.cli.stdio import Output, read_piped, reserved_output, tell
+from pi_trio.cli.stdio import BROKEN_PIPE, Output, read_piped, reserved_output, tell
 from pi_trio.codec import dumps
 from pi_trio.errors import InternalError, PiError
 from pi_trio.events import AgentEvent, AgentSettled, MessageEnd
@@ -31,8 +31,6 @@ from pi_trio.wire import event_to_json, header_to_json
 
 __all__ = ["Conversation", "run_print"]
 
-_BROKEN_PIPE = 141
-"""The status of a program that SIGPIPE ended."""
 _GOODBYE_SECONDS = 2.0
 
 
@@ -55,7 +53,7 @@ async def _print(namespace: argparse.Namespace, output: Output) -> int:
                 tell(snapshot.notice)
             return await Conversation(runtime, snapshot.session.id, output, as_json=as_json).hold(prompts)
     except BrokenPipeError:  # the reader has enough
-        return _BROKEN_PIPE
+        return BROKEN_PIPE
     except PiError as error:
         if as_json:
             with suppress(BrokenPipeError):  # standard error has it too

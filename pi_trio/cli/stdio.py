@@ -18,8 +18,10 @@ import trio
 from pi_trio.errors import StorageError
 from pi_trio.text import sanitise
 
-__all__ = ["FIRST_BYTE_SECONDS", "Output", "read_piped", "reserved_output", "say", "tell"]
+__all__ = ["BROKEN_PIPE", "FIRST_BYTE_SECONDS", "Output", "read_piped", "reserved_output", "say", "tell"]
 
+BROKEN_PIPE = 141
+"""The status of a program that SIGPIPE ended."""
 FIRST_BYTE_SECONDS = 3.0
 """How long a pipe may stay silent when there is something to send without it."""
 

@@ -39,9 +39,14 @@ from pi_trio.loop.driver import (
 )
 from pi_trio.loop.hooks import AgentContext, Hooks, RequestContext, TurnUpdate
 from pi_trio.loop.lifetime import Lifetime
-from pi_trio.messages import AgentMessage, AssistantMessage
+from pi_trio.messages import AgentMessage, AssistantMessage, CustomMessage
 from pi_trio.session import facts
-from pi_trio.session.entries import MessageEntry, ModelChangeEntry, ThinkingLevelChangeEntry
+from pi_trio.session.entries import (
+    CustomMessageEntry,
+    MessageEntry,
+    ModelChangeEntry,
+    ThinkingLevelChangeEntry,
+)
 from pi_trio.tool import ExecutionMode
 
 if TYPE_CHECKING:
@@ -239,7 +244,7 @@ class HarnessDriver:
                 continue
             item = self._claimed.pop(id(record), None)
             extra = {} if item is None else {"inboxId": item.id}
-            harness.session.append(MessageEntry(record, extra=extra))
+            harness.session.append(_entry(record, extra))
             self.new_messages.append(record)
             harness.conversation.add(record)
             harness.compactor.meter.add(record)
@@ -273,3 +278,12 @@ class HarnessDriver:
 
 async def _unchanged(config: RequestConfig) -> RequestConfig:
     return config
+
+
+def _entry(message: AgentMessage, extra: Mapping[str, Any]) -> MessageEntry | CustomMessageEntry:
+    """A message as the file has it: those of applications are entries of their own kind."""
+    if isinstance(message, CustomMessage):
+        return CustomMessageEntry(
+            message.custom_type, message.content, message.display, message.details, extra=extra
+        )
+    return MessageEntry(message, extra=extra)

@@ -29,9 +29,11 @@ from pi_trio.events import (
     MessageStart,
     MessageUpdate,
     QueueUpdate,
+    SessionInfoChanged,
     ToolExecutionEnd,
     ToolExecutionStart,
 )
+from pi_trio.extensions.host import Delivery
 from pi_trio.harness.compactor import Compactor
 from pi_trio.harness.conversation import Conversation
 from pi_trio.harness.driver import HarnessDriver
@@ -50,6 +52,7 @@ from pi_trio.loop.hooks import Hooks
 from pi_trio.loop.run import run_agent_loop
 from pi_trio.messages import AgentMessage, AssistantMessage, ImageContent, UserMessage
 from pi_trio.session import facts
+from pi_trio.session.entries import Entry, SessionInfoEntry
 from pi_trio.session.session import Session
 from pi_trio.tool import ExecutionMode, Tool
 
@@ -250,6 +253,13 @@ class AgentHarness:
         for change in self.inbox.move(item_id, place):
             self._tell_change(change)
 
+    def send(self, message: AgentMessage, deliver: Delivery) -> None:
+        """Put any message into the inbox, as `steer`, `follow_up` or `next_turn` would."""
+        target: Target = "next-step" if deliver == "steer" else "next-turn"
+        self._insert(target, message, parked=deliver == "next_turn")
+        if deliver != "next_turn":
+            self._wake()
+
     def clear_queue(self) -> QueueUpdate:
         """Take out what waits, and hand it back."""
         waiting = self.inbox.summary()
@@ -357,6 +367,16 @@ class AgentHarness:
                 self._maintenance = None
                 self._idle.set()
                 self._start_again()
+
+    def record(self, entry: Entry) -> str:
+        """Write an entry that is no message. Gives its id."""
+        self._close_interruption()
+        return self.session.append(entry).id
+
+    def set_session_name(self, name: str | None) -> None:
+        """Name the session; None removes its name."""
+        self.record(SessionInfoEntry(name))
+        self.hub.post(SessionInfoChanged(self.session.name))
 
     # ------------------------------------------------------------------ the inbox, told
 

@@ -15,6 +15,7 @@ from attrs import define, field
 from pi_trio.harness.inbox import TARGETS, Inbox, InboxItem, Splice, Target
 from pi_trio.messages import AssistantMessage, ToolResultMessage
 from pi_trio.session import facts
+from pi_trio.session.branching import is_input
 from pi_trio.session.entries import CustomEntry, Entry, MessageEntry
 from pi_trio.session.repair import NOT_STARTED, OUTCOME_UNKNOWN, missing_result
 from pi_trio.session.session import Session
@@ -135,7 +136,7 @@ def _fold_inbox(session: Session, remains: Remains) -> None:
     inbox = Inbox(lambda change: None)
     claimed: dict[str, InboxItem] = {}
     for head in _since_nothing_waited(session):
-        if head.type == "message" and head.detail == "user":
+        if is_input(head):
             claimed.pop(str(session.raw(head.id).get("inboxId")), None)
         elif head.type == "custom" and (data := _own(session, head)) is not None:
             try:

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import datetime
 import uuid
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import trio
-from attrs import frozen
+from attrs import evolve, frozen
 
 from pi_trio.compaction.plan import CompactionSettings
-from pi_trio.errors import ConfigError, UsageError
-from pi_trio.events import CompactionResult, QueueUpdate
+from pi_trio.errors import BusyError, ConfigError, UsageError
+from pi_trio.events import CompactionResult, QueueUpdate, ThinkingLevelChanged
+from pi_trio.harness.furnishing import Furnishing
 from pi_trio.harness.harness import AgentHarness, HarnessOptions
 from pi_trio.harness.retry import RetryPolicy
 from pi_trio.hub import Outbox
@@ -24,14 +25,13 @@ from pi_trio.llm.registry import ModelChoice, Models
 from pi_trio.llm.thinking import LEVELS, clamp_level
 from pi_trio.messages import AgentMessage, ImageContent, UserMessage, text_of
 from pi_trio.nursery import plain_nursery
-from pi_trio.remote.interface import Disposition, ForkPosition, Moved, SessionInfo, Snapshot
+from pi_trio.remote.interface import CommandInfo, Disposition, ForkPosition, Moved, SessionInfo, Snapshot
 from pi_trio.resources.config import RuntimeConfig
-from pi_trio.resources.context_files import load_context_files
-from pi_trio.resources.system_prompt import build_system_prompt
+from pi_trio.resources.import_pi import find_pi_dir, import_pi
+from pi_trio.resources.trust import Trust
 from pi_trio.session.branching import before, prompt_text
 from pi_trio.session.repository import SessionRepository
 from pi_trio.session.session import Session
-from pi_trio.tool import Tool
 from pi_trio.tools import coding_tools
 from pi_trio.tools.environment import LocalEnvironment
 
@@ -64,6 +64,7 @@ class _Hosted:
 
     harness: AgentHarness
     environment: LocalEnvironment
+    furnishing: Furnishing
 
 
 class LocalRuntime:
@@ -103,6 +104,7 @@ class LocalRuntime:
         """See `Runtime`."""
         hosted = self._open(session_id)
         await hosted.harness.abort()
+        await hosted.furnishing.unload()
         await hosted.environment.aclose()
         await hosted.harness.aclose()
         self._hosted.pop(session_id, None)
@@ -129,21 +131,24 @@ class LocalRuntime:
 
     async def prompt(self, session_id: str, text: str, images: Sequence[ImageContent] = ()) -> Disposition:
         """See `Runtime`."""
-        self._open(session_id).harness.prompt(text, images)
+        hosted = self._open(session_id)
+        hosted.harness.prompt(await hosted.furnishing.input(text), images)
         return "started"
 
     async def steer(self, session_id: str, text: str, images: Sequence[ImageContent] = ()) -> Disposition:
         """See `Runtime`."""
-        harness = self._open(session_id).harness
-        disposition: Disposition = "queued" if harness.running else "started"
-        harness.steer(text, images)
+        hosted = self._open(session_id)
+        text = await hosted.furnishing.input(text)
+        disposition: Disposition = "queued" if hosted.harness.running else "started"
+        hosted.harness.steer(text, images)
         return disposition
 
     async def follow_up(self, session_id: str, text: str, images: Sequence[ImageContent] = ()) -> Disposition:
         """See `Runtime`."""
-        harness = self._open(session_id).harness
-        disposition: Disposition = "queued" if harness.running else "started"
-        harness.follow_up(text, images)
+        hosted = self._open(session_id)
+        text = await hosted.furnishing.input(text)
+        disposition: Disposition = "queued" if hosted.harness.running else "started"
+        hosted.harness.follow_up(text, images)
         return disposition
 
     async def continue_turn(self, session_id: str) -> Disposition:
@@ -228,6 +233,59 @@ class LocalRuntime:
         await self.registry.discover()
         return self.registry.available()
 
+    async def set_thinking_level(self, session_id: str, level: str) -> str:
+        """See `Runtime`."""
+        harness = self._open(session_id).harness
+        wanted = next((each for each in LEVELS if each == level), None)
+        if wanted is None:
+            raise UsageError(f"{level!r} is not a thinking level: it is one of {', '.join(LEVELS)}")
+        harness.thinking_level = clamp_level(harness.model, wanted)
+        harness.hub.post(ThinkingLevelChanged(harness.thinking_level))
+        return harness.thinking_level
+
+    # ------------------------------------------------------------------ commands and resources
+
+    async def set_session_name(self, session_id: str, name: str | None) -> None:
+        """See `Runtime`."""
+        self._open(session_id).harness.set_session_name(name)
+
+    async def commands(self, session_id: str) -> Sequence[CommandInfo]:
+        """See `Runtime`."""
+        return self._open(session_id).furnishing.commands
+
+    async def run_command(self, session_id: str, name: str, arguments: str) -> str:
+        """See `Runtime`."""
+        return await self._open(session_id).furnishing.run_command(name, arguments)
+
+    async def renderers(self, session_id: str) -> Mapping[str, str]:
+        """See `Runtime`."""
+        return self._open(session_id).furnishing.renderers
+
+    async def reload(self, session_id: str) -> Sequence[str]:
+        """See `Runtime`."""
+        hosted = self._open(session_id)
+        if hosted.harness.running:
+            raise BusyError("A run is in progress: stop it before loading everything again.")
+        furnishing = Furnishing(hosted.furnishing.config.at(hosted.environment.cwd))
+        await hosted.furnishing.unload()
+        self.registry.reload()
+        hosted.harness.options = self._options(hosted.environment, furnishing)
+        self._hosted[session_id] = evolve(hosted, furnishing=furnishing)
+        furnishing.load(hosted.harness, self.registry)
+        return furnishing.findings
+
+    async def import_pi(self, *, dry_run: bool) -> Sequence[str]:
+        """Bring over what pi has; see `resources.import_pi`. Cancelling waits for the copy under way."""
+        return await trio.to_thread.run_sync(partial(import_pi, find_pi_dir(), self.config, dry_run=dry_run))
+
+    async def trust(self, session_id: str) -> Trust:
+        """See `Runtime`."""
+        return self._open(session_id).furnishing.config.trust
+
+    async def set_trust(self, session_id: str, folder: str, trusted: bool) -> None:
+        """See `Runtime`."""
+        self._open(session_id).furnishing.set_trust(folder, trusted)
+
     def _choose_model(self, session: Session) -> ModelChoice:
         """The flag wins over what the branch used, which wins over the settings and the default."""
         config, settings = self.config, self.config.settings
@@ -279,34 +337,31 @@ class LocalRuntime:
 
     def _host(self, session: Session) -> Snapshot:
         choice = self._choose_model(session)
-        settings = self.config.settings
         cwd = Path(session.cwd) if Path(session.cwd or "?").is_dir() else self.config.cwd
+        furnishing = Furnishing(self.config if cwd == self.config.cwd else self.config.at(cwd))
+        settings = furnishing.config.settings
         environment = LocalEnvironment(
             cwd, shell=settings.shell_path, command_prefix=settings.shell_command_prefix or ""
         )
         harness = AgentHarness(
             session,
-            self._options(environment),
+            self._options(environment, furnishing),
             self._nursery,
             model=choice.model,
             thinking_level=self._choose_level(session, choice),
         )
-        self._hosted[session.id] = _Hosted(harness, environment)
+        self._hosted[session.id] = _Hosted(harness, environment, furnishing)
+        furnishing.load(harness, self.registry)
         return self._snapshot(session.id)
 
-    def _options(self, environment: LocalEnvironment) -> HarnessOptions:
-        settings = self.config.settings
-        context = load_context_files(self.config.agent_dir, environment.cwd)
-
-        def sections(tools: Sequence[Tool]) -> dict[str, str]:
-            return build_system_prompt(tools, context.files, environment.cwd, datetime.date.today())
-
+    def _options(self, environment: LocalEnvironment, furnishing: Furnishing) -> HarnessOptions:
+        settings = furnishing.config.settings
         retry = settings.retry
         return HarnessOptions(
             stream_function=self.registry.stream_function,
             credential=self._credential,
             tools=tuple(coding_tools(environment)),
-            sections=sections,
+            sections=furnishing.sections,
             steering_mode=settings.steering_mode,
             follow_up_mode=settings.follow_up_mode,
             compaction=CompactionSettings(
@@ -328,12 +383,11 @@ class LocalRuntime:
                 idle_timeout=settings.http_idle_timeout_ms / 1000,
                 proxy=settings.http_proxy,
             ),
-            findings=context.findings,
         )
 
     def _snapshot(self, session_id: str) -> Snapshot:
-        harness = self._open(session_id).harness
-        session = harness.session
+        hosted = self._open(session_id)
+        harness, session = hosted.harness, hosted.harness.session
         return Snapshot(
             session=SessionInfo(
                 id=session.id,
@@ -357,7 +411,7 @@ class LocalRuntime:
             returned=_texts(harness.returned),
             notice=self._notice(harness.model),
             findings=(
-                *self.config.findings,
+                *hosted.furnishing.findings,
                 *map(str, self.registry.findings),
                 *harness.options.findings,
                 *harness.findings,

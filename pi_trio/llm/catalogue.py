@@ -22,7 +22,7 @@ from pi_trio.llm.auth import ProviderKeys
 from pi_trio.llm.loose import get, objects, text
 from pi_trio.llm.protocol import Model
 
-__all__ = ["Listed", "Provider", "build_providers", "built_in_date", "read_listed", "write_listed"]
+__all__ = ["Listed", "Provider", "build_providers", "built_in_date", "merged", "read_listed", "write_listed"]
 
 
 @frozen
@@ -77,10 +77,10 @@ _SHARED = ("api", "baseUrl", "headers", "compat")
 
 def _provider(name: str, built_in: Mapping[str, Any], configured: Mapping[str, Any]) -> Provider:
     """A provider of the catalogue with what models.json says over it; either may be empty."""
-    shared = {"api": openai_completions.API, **_merged(built_in, configured)}
+    shared = {"api": openai_completions.API, **merged(built_in, configured)}
     defaults = {"provider": name, **{key: shared[key] for key in _SHARED if key in shared}}
     models = {
-        entry["id"]: from_json(Model, _merged({"name": entry["id"], **defaults}, entry))
+        entry["id"]: from_json(Model, merged({"name": entry["id"], **defaults}, entry))
         for entry in _entries(built_in, configured)
     }
     return Provider(
@@ -97,7 +97,7 @@ def _entries(built_in: Mapping[str, Any], configured: Mapping[str, Any]) -> Iter
     """The model entries of both files; one that comes later replaces one of the same id."""
     overrides = configured.get("modelOverrides", {})
     for entry in built_in.get("models", ()):
-        yield _merged(entry, overrides.get(entry["id"], {}))
+        yield merged(entry, overrides.get(entry["id"], {}))
     yield from configured.get("models", ())
 
 
@@ -107,17 +107,17 @@ def _updated(built_in: Mapping[str, Any], listed: Listed | None) -> Mapping[str,
         return built_in
     models = {entry["id"]: entry for entry in built_in.get("models", ())}
     for entry in listed.models:
-        models[entry["id"]] = _merged(models.get(entry["id"], {}), entry)
+        models[entry["id"]] = merged(models.get(entry["id"], {}), entry)
     return {**built_in, "models": list(models.values())}
 
 
-def _merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+def merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
     """Objects field by field, anything else replaced."""
-    merged = dict(base)
+    out = dict(base)
     for key, value in over.items():
-        old = merged.get(key)
-        merged[key] = {**old, **value} if isinstance(old, dict) and isinstance(value, dict) else value
-    return merged
+        old = out.get(key)
+        out[key] = {**old, **value} if isinstance(old, dict) and isinstance(value, dict) else value
+    return out
 
 
 # ------------------------------------------------------------------ what providers listed

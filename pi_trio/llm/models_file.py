@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 from pi_trio.errors import ConfigError
 from pi_trio.resources.jsonc import JsonDocument, read_jsonc
 
-__all__ = ["read_models_file"]
+__all__ = ["check_models", "read_models_file"]
 
 Check: TypeAlias = Callable[[Any], bool]
 
@@ -28,6 +28,12 @@ def read_models_file(path: Path) -> Mapping[str, Mapping[str, Any]]:
         raise _error(document, keys, problem)
     providers: Mapping[str, Mapping[str, Any]] = document.value.get("providers", {})
     return providers
+
+
+def check_models(value: Any, source: str) -> None:
+    """Check what would stand in the file. Raises `ConfigError` naming `source` and the key."""
+    for keys, problem in _problems(value):
+        raise ConfigError(f"{source}: {'.'.join(keys) or 'the value'} {problem}")
 
 
 def _error(document: JsonDocument, keys: tuple[str, ...], problem: str) -> ConfigError:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import attrs
 from attrs import evolve, frozen
@@ -14,10 +15,10 @@ from attrs import evolve, frozen
 from pi_trio.errors import ConfigError, ProviderError
 from pi_trio.llm import anthropic_messages, demo, google_generative_ai, openai_completions, openai_responses
 from pi_trio.llm.auth import Auth, Credential, ProviderKeys
-from pi_trio.llm.catalogue import Provider, build_providers, read_listed, write_listed
+from pi_trio.llm.catalogue import Provider, build_providers, merged, read_listed, write_listed
 from pi_trio.llm.discovery import WITHIN, discover, local_servers
 from pi_trio.llm.listing import can_list, list_models
-from pi_trio.llm.models_file import read_models_file
+from pi_trio.llm.models_file import check_models, read_models_file
 from pi_trio.llm.protocol import (
     Context,
     Done,
@@ -70,6 +71,7 @@ class Models:
         self._added: dict[str, Provider] = {}
         self._local: set[str] = set()
         self._providers: dict[str, Provider] = {}
+        self._overlays: list[tuple[str, Mapping[str, Any]]] = []
         self.reload()
 
     def reload(self) -> None:
@@ -79,6 +81,8 @@ class Models:
             self.findings = []
         except ConfigError as error:
             configured, self.findings = {}, [error]
+        for name, entry in self._overlays:
+            configured = {**configured, name: merged(configured.get(name, {}), entry)}
         known = build_providers(configured, read_listed(self.listed_path))
         self._providers = {provider.id: provider for provider in known} | self._added
         self._providers[demo.PROVIDER] = _demo_provider()
@@ -118,6 +122,22 @@ class Models:
         write_listed(self.listed_path, {provider: listed})
         self.reload()
         return len(listed)
+
+    def overlay(self, provider: str, entry: Mapping[str, Any]) -> Callable[[], None]:
+        """Lay an entry, as models.json has it, over what is known of a provider.
+
+        Gives what takes it away again. Raises `ConfigError` if it could not stand in models.json.
+        """
+        check_models({"providers": {provider: entry}}, f"the models of {provider}")
+        layer = (provider, entry)
+        self._overlays.append(layer)
+        self.reload()
+
+        def undo() -> None:
+            self._overlays = [each for each in self._overlays if each is not layer]
+            self.reload()
+
+        return undo
 
     # ---- finding models
 

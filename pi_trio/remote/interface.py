@@ -16,12 +16,35 @@ from pi_trio.events import CompactionResult, QueueUpdate, ToolExecutionStart
 from pi_trio.hub import Outbox
 from pi_trio.llm.protocol import Model
 from pi_trio.messages import AssistantMessage, ImageContent
+from pi_trio.resources.trust import Trust
 from pi_trio.session.tree import EntryHead
 
-__all__ = ["Disposition", "ForkPosition", "Moved", "Runtime", "SessionInfo", "Snapshot"]
+__all__ = [
+    "CommandInfo",
+    "CommandSource",
+    "Disposition",
+    "ForkPosition",
+    "Moved",
+    "Runtime",
+    "SessionInfo",
+    "Snapshot",
+]
 
 Disposition: TypeAlias = Literal["started", "queued"]
 ForkPosition: TypeAlias = Literal["before", "at"]
+CommandSource: TypeAlias = Literal["builtin", "extension", "prompt", "skill"]
+
+
+@frozen
+class CommandInfo:
+    """A slash command. `path` is the file that it comes from, `choices` are offered as its argument."""
+
+    name: str
+    description: str
+    source: CommandSource
+    argument_hint: str = ""
+    path: str | None = None
+    choices: tuple[str, ...] = ()
 
 
 @frozen(kw_only=True)
@@ -166,3 +189,30 @@ class Runtime(Protocol):
 
     async def models(self) -> Sequence[Model]:
         """The models that can be chosen."""
+
+    async def set_thinking_level(self, session_id: str, level: str) -> str:
+        """Think this much from the next request on. Gives what the model can do of it.
+
+        Raises `UsageError` for a level that there is not.
+        """
+
+    async def set_session_name(self, session_id: str, name: str | None) -> None:
+        """Name the session; None removes its name."""
+
+    async def commands(self, session_id: str) -> Sequence[CommandInfo]:
+        """The slash commands of the session's extensions, templates and skills."""
+
+    async def run_command(self, session_id: str, name: str, arguments: str) -> str:
+        """Run a command of an extension. Gives what the person is told; raises `UsageError`."""
+
+    async def renderers(self, session_id: str) -> Mapping[str, str]:
+        """How entries of extensions are shown: custom types to templates of `extensions.renderers`."""
+
+    async def reload(self, session_id: str) -> Sequence[str]:
+        """Read settings, resources and extensions again. Gives the findings; raises `BusyError`."""
+
+    async def trust(self, session_id: str) -> Trust:
+        """Whether the resources of the session's own folder are used."""
+
+    async def set_trust(self, session_id: str, folder: str, trusted: bool) -> None:
+        """Remember a decision about the session's folder or one above it; it holds after `reload`."""

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import get_args
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 from pi_trio.errors import ConfigError
 from pi_trio.llm.protocol import CacheRetention, ThinkingLevel
 from pi_trio.llm.thinking import LEVELS
-from pi_trio.resources.paths import absolute, find_agent_dir, working_directory
+from pi_trio.resources.paths import absolute, find_agent_dir, home_directory, working_directory
 from pi_trio.resources.settings import Settings, load_settings
+from pi_trio.resources.trust import Trust, TrustStore, decide_trust
 
 __all__ = ["RuntimeConfig"]
 
@@ -24,8 +26,9 @@ class RuntimeConfig:
     `model` and `thinking_level` are what was asked for now, and win over what a session
     remembers, which wins over the settings. `session_dir` is one folder for the sessions of
     all projects; None keeps them in the agent directory, by project. `cache_retention` is how
-    long providers are asked to keep a prompt. `findings` are sentences about odd things in the
-    settings file.
+    long providers are asked to keep a prompt. `approve` is the word of a person on the own
+    resources of `cwd`, for this time; `trust` is what came of it. `extensions` were named on the
+    command line. `findings` are sentences about odd things in the settings files.
     """
 
     cwd: Path
@@ -38,6 +41,9 @@ class RuntimeConfig:
     api_key: str | None = field(default=None, repr=False)
     demo: bool = False
     no_session: bool = False
+    approve: bool | None = None
+    trust: Trust = field(factory=lambda: Trust(False))
+    extensions: tuple[str, ...] = ()
     findings: tuple[str, ...] = ()
 
     @classmethod
@@ -50,17 +56,20 @@ class RuntimeConfig:
         api_key: str | None = None,
         demo: bool = False,
         no_session: bool = False,
+        approve: bool | None = None,
+        extensions: Sequence[str] = (),
     ) -> RuntimeConfig:
         """The configuration for this environment and working directory.
 
-        Raises `ConfigError` if there is no usable home or working directory, if the
-        settings are not JSON, or if there is no such thinking level or cache retention.
+        `approve` is the word of a person on the project's own resources, for this time. Raises
+        `ConfigError` if there is no usable home or working directory, if the settings are not
+        JSON, or if there is no such thinking level or cache retention.
         """
         level = next((each for each in LEVELS if each == thinking_level), None)
         if thinking_level is not None and level is None:
             raise ConfigError(f"{thinking_level!r} is not a thinking level: it is one of {', '.join(LEVELS)}")
         cwd, agent_dir = working_directory(), find_agent_dir()
-        settings, findings = load_settings(agent_dir / "settings.json")
+        trust, settings, findings = _judge(agent_dir, cwd, approve)
         chosen = session_dir or settings.session_dir
         return cls(
             cwd=cwd,
@@ -73,8 +82,37 @@ class RuntimeConfig:
             api_key=api_key,
             demo=demo,
             no_session=no_session,
+            approve=approve,
+            trust=trust,
+            extensions=tuple(str(absolute(path)) for path in extensions),
             findings=findings,
         )
+
+    def at(self, cwd: Path) -> RuntimeConfig:
+        """The configuration for another folder, or for this one as it is now.
+
+        What a person said of this folder's resources says nothing of another's. Raises
+        `ConfigError` like `load`.
+        """
+        approve = self.approve if cwd == self.cwd else None
+        trust, settings, findings = _judge(self.agent_dir, cwd, approve)
+        return evolve(self, cwd=cwd, approve=approve, trust=trust, settings=settings, findings=findings)
+
+
+def _judge(agent_dir: Path, cwd: Path, approve: bool | None) -> tuple[Trust, Settings, tuple[str, ...]]:
+    """Whether the folder's own resources are used, the settings with or without its own, and findings."""
+    settings, findings = load_settings(agent_dir / "settings.json")
+    trust = decide_trust(
+        TrustStore(agent_dir),
+        cwd,
+        home_directory(),
+        approve=approve,
+        default=settings.default_project_trust,
+    )
+    if trust.trusted:
+        settings, findings = load_settings(agent_dir / "settings.json", cwd / ".pi" / "settings.json")
+    told = (trust.finding,) if trust.finding else ()
+    return trust, settings, (*findings, *told)
 
 
 def _cache_retention(word: str) -> CacheRetention:

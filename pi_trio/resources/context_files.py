@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import os
 import re
-import stat
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from attrs import frozen
 
-__all__ = ["MAX_CONTEXT_FILE_BYTES", "ContextFile", "ContextFiles", "load_context_files"]
+from pi_trio.errors import ConfigError
+from pi_trio.resources.prompt_text import read_prompt_text
+
+__all__ = ["ContextFile", "ContextFiles", "load_context_files"]
 
 NAMES = ("AGENTS.override.md", "AGENTS.md", "AGENTS.MD", "CLAUDE.md", "CLAUDE.MD")
-MAX_CONTEXT_FILE_BYTES = 256 * 1024
-"""More than this in every request is a mistake: about 64,000 tokens."""
 
 
 @frozen
@@ -43,13 +43,9 @@ def load_context_files(agent_dir: Path, cwd: Path) -> ContextFiles:
     findings = []
     for path in _candidates([agent_dir, *_project_directories(cwd)]):
         try:
-            files.setdefault(path.resolve(), ContextFile(path, _read(path)))
-        except OSError as error:
-            findings.append(f"{path} was left out: {error.strerror}")
-        except UnicodeDecodeError:
-            findings.append(f"{path} was left out: it is not UTF-8 text")
-        except ValueError as error:
-            findings.append(f"{path} was left out: {error}")
+            files.setdefault(path.resolve(), ContextFile(path, read_prompt_text(path)))
+        except ConfigError as error:
+            findings.append(str(error))
     return ContextFiles(tuple(file for file in files.values() if file.text.strip()), tuple(findings))
 
 
@@ -82,15 +78,3 @@ def _main_checkout(worktree: Path) -> Path | None:
         return None
     link = re.fullmatch(r"gitdir: (/.*)/\.git/worktrees/[^/]+\s*", text)
     return Path(link[1]) if link else None
-
-
-def _read(path: Path) -> str:
-    """The text of a regular file. Raises `OSError`, or `ValueError` for a device or too much text."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # a pipe must not hang us
-    with os.fdopen(descriptor, "rb") as file:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise ValueError("it is not a regular file")
-        data = file.read(MAX_CONTEXT_FILE_BYTES + 1)
-    if len(data) > MAX_CONTEXT_FILE_BYTES:
-        raise ValueError(f"it is larger than {MAX_CONTEXT_FILE_BYTES // 1024} KiB")
-    return data.decode("utf-8-sig")

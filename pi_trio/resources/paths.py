@@ -4,25 +4,33 @@ from __future__ import annotations
 
 import os
 import pwd
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from pi_trio.errors import ConfigError
 
-__all__ = ["absolute", "find_agent_dir", "working_directory"]
+__all__ = [
+    "absolute",
+    "files_below",
+    "find_agent_dir",
+    "home_directory",
+    "is_file",
+    "is_folder",
+    "working_directory",
+]
 
 
 def find_agent_dir(environ: Mapping[str, str] = os.environ) -> Path:
     """`$PI_TRIO_DIR`, or `.pi-trio` in the home directory. Raises `ConfigError` without a home."""
     named = environ.get("PI_TRIO_DIR")
-    return absolute(named, environ) if named else _home(environ) / ".pi-trio"
+    return absolute(named, environ) if named else home_directory(environ) / ".pi-trio"
 
 
 def absolute(text: str, environ: Mapping[str, str] = os.environ) -> Path:
     """A path as a person wrote it: `~/` is the home, a relative one starts in the working directory."""
     path = Path(text)
     if path.parts[:1] == ("~",):
-        path = _home(environ).joinpath(*path.parts[1:])
+        path = home_directory(environ).joinpath(*path.parts[1:])
     return path if path.is_absolute() else working_directory() / path
 
 
@@ -34,8 +42,8 @@ def working_directory() -> Path:
         raise ConfigError(f"the working directory cannot be used: {error.strerror}") from error
 
 
-def _home(environ: Mapping[str, str]) -> Path:
-    """The home directory of the environment, else that of the password file."""
+def home_directory(environ: Mapping[str, str] = os.environ) -> Path:
+    """The home of the environment, else of the password file. Raises `ConfigError` without one."""
     named = environ.get("HOME")
     if named and named.startswith("/"):
         return Path(named)
@@ -43,3 +51,36 @@ def _home(environ: Mapping[str, str]) -> Path:
         return Path(pwd.getpwuid(os.getuid()).pw_dir)
     except KeyError as error:
         raise ConfigError("there is no home directory: set HOME or PI_TRIO_DIR") from error
+
+
+def is_file(path: Path) -> bool:
+    """Whether there is a file that can be seen; a folder that cannot be entered has none."""
+    try:
+        return path.is_file()
+    except OSError:
+        return False
+
+
+def is_folder(path: Path) -> bool:
+    """Whether there is a folder that can be seen."""
+    try:
+        return path.is_dir()
+    except OSError:
+        return False
+
+
+def files_below(path: Path, above: frozenset[Path] = frozenset()) -> Iterator[Path]:
+    """The files in a folder and all folders in it, in order, links followed; a file is itself.
+
+    `above` are the folders that it was reached through: a ring of links has an end.
+    """
+    if not is_folder(path):
+        yield path
+        return
+    real = path.resolve()
+    try:
+        inside = sorted(path.iterdir()) if real not in above else []
+    except OSError:  # a folder that cannot be read shows nothing to anybody
+        inside = []
+    for each in inside:
+        yield from files_below(each, above | {real})

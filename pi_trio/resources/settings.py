@@ -1,7 +1,10 @@
-"""The settings, from `settings.json` in the agent directory. They are read and never written.
+"""The settings, from `settings.json` in the agent directory and in a trusted project's `.pi`.
+
+They are read and never written.
 
 `Settings` is the one table: a field is a setting, annotated with its type, check and
-meaning, and its key in the file is the field's name in camelCase. A key with a wrong value
+meaning, and its key in the file is the field's name in camelCase. The project's keys win over
+the person's, table by table; lists of paths are joined. A key with a wrong value
 is told as a finding, and the others are used all the same. A file that is not JSON is an
 error: to go on with none of what it says would be worse than not to start.
 """
@@ -9,7 +12,7 @@ error: to go on with none of what it says would be worse than not to start.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias, TypeVar, get_args, get_type_hints
 
@@ -21,6 +24,7 @@ from pi_trio.errors import ConfigError
 from pi_trio.llm.protocol import ThinkingLevel
 from pi_trio.loop.driver import QueueMode
 from pi_trio.resources.jsonc import JsonDocument, read_jsonc
+from pi_trio.resources.trust import DefaultTrust
 
 __all__ = ["Retry", "Settings", "load_settings"]
 
@@ -44,6 +48,11 @@ def _flag(value: Any) -> str | None:
 def _one_of(literal: Any) -> Check:
     words = get_args(literal)
     return lambda value: None if value in words else "one of " + ", ".join(words)
+
+
+def _paths(value: Any) -> str | None:
+    fits = isinstance(value, list) and all(isinstance(each, str) and each for each in value)
+    return None if fits else "a list of paths"
 
 
 def _whole(at_least: int) -> Check:
@@ -118,61 +127,104 @@ class Settings:
     http_idle_timeout_ms: Annotated[int, _whole(1), "how long a provider may send nothing"] = 300_000
     compaction: Compaction = Compaction()
     branch_summary: BranchSummary = BranchSummary()
+    skills: Annotated[tuple[str, ...], _paths, "further folders of skills"] = ()
+    prompts: Annotated[tuple[str, ...], _paths, "further folders of prompt templates"] = ()
+    extensions: Annotated[tuple[str, ...], _paths, "further extensions: files or folders"] = ()
+    default_project_trust: Annotated[
+        DefaultTrust, _one_of(DefaultTrust), "a folder's own resources, where nothing was decided yet"
+    ] = "ask"
     retry: Retry = Retry()
 
 
 _PI_ONLY = """
     $schema modelThinkingLevels thinkingBudgets enabledModels hideThinkingBlock showCacheMissNotices
-    cacheWarming externalEditor doubleEscapeAction treeFilterMode defaultProjectTrust defaultTools
-    codemode sessionShareDestination compaction.modelOverrides branchSummary.skipPrompt quietStartup tuiMode
+    cacheWarming externalEditor doubleEscapeAction treeFilterMode defaultTools codemode
+    sessionShareDestination compaction.modelOverrides branchSummary.skipPrompt quietStartup tuiMode
     fullscreenExitOutput fullscreenScrollbar fullscreenCopyOnSelect fullscreenWheelScrollLines
     editorPaddingX outputPad autocompleteMaxVisible showHardwareCursor terminal images markdown
     transport websocketConnectTimeoutMs npmCommand selfUpdateCommand
-    packages extensions skills prompts themes enableSkillCommands collapseChangelog
+    packages themes enableSkillCommands collapseChangelog
     enableInstallTelemetry enableAnalytics warnings lastChangelogVersion retry.provider.timeoutMs
     retry.provider.maxRetries
 """
 """Keys of pi's that have no effect here. A file shared with pi is not full of mistakes."""
 
+_GLOBAL_ONLY = frozenset({"defaultProjectTrust", "cacheWarming", "httpProxy"})
+"""Keys that a project cannot set: they are about the person, or about trust itself."""
+
 
 # ------------------------------------------------------------------ reading
 
 
-def load_settings(path: Path) -> tuple[Settings, tuple[str, ...]]:
-    """The settings in a file, and findings: sentences with file, line and key.
+def load_settings(path: Path, project: Path | None = None) -> tuple[Settings, tuple[str, ...]]:
+    """The settings of a file, with a project's file over it; findings are sentences with the place.
 
-    Without a file all are the defaults. Raises `ConfigError` if it is not a JSON object.
+    Without a file all are the defaults. Raises `ConfigError` if one is not a JSON object.
     """
+    values, findings = _load(path)
+    if project is not None:
+        over, more = _load(project, _GLOBAL_ONLY)
+        values, findings = _merged(values, over), [*findings, *more]
+    return _made(Settings, values), tuple(findings)
+
+
+def _load(path: Path, excluded: frozenset[str] = frozenset()) -> tuple[dict[str, Any], list[str]]:
+    """The right values of one file, by field names, and the findings."""
     try:
         document = read_jsonc(path)
     except FileNotFoundError:
-        return Settings(), ()
+        return {}, []
     if not isinstance(document.value, dict):
         raise ConfigError(f"{path}: the settings must be a JSON object")
-    reader = _Reader(document)
-    settings = reader.table(Settings, document.value, ())
-    return settings, tuple(reader.findings)
+    reader = _Reader(document, excluded)
+    return reader.table(Settings, document.value, ()), reader.findings
+
+
+def _merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+    """Tables key by key, lists joined, anything else replaced."""
+    merged = dict(base)
+    for key, value in over.items():
+        old = merged.get(key)
+        if isinstance(value, dict):
+            merged[key] = _merged(old or {}, value)
+        else:
+            merged[key] = (*(old or ()), *value) if isinstance(value, tuple) else value
+    return merged
+
+
+def _made(cls: type[T], values: Mapping[str, Any]) -> T:
+    """The table with these values, and defaults for the others."""
+    hints = dict(_rows(cls))
+    return cls(
+        **{
+            name: _made(hints[name], value) if isinstance(value, dict) else value
+            for name, value in values.items()
+        }
+    )
 
 
 class _Reader:
-    """Turns a document into tables, and remembers what was wrong with it."""
+    """Checks a document against the table, and remembers what was wrong with it."""
 
-    def __init__(self, document: JsonDocument) -> None:
+    def __init__(self, document: JsonDocument, excluded: frozenset[str]) -> None:
         self.findings: list[str] = []
         self._document = document
+        self._excluded = excluded
 
-    def table(self, cls: type[T], data: Mapping[str, Any], above: tuple[str, ...]) -> T:
-        """A table of `cls`: what is right in `data`, and the defaults for the rest."""
+    def table(self, cls: type[Any], data: Mapping[str, Any], above: tuple[str, ...]) -> dict[str, Any]:
+        """What is right in `data` for a table of `cls`, by field names."""
         rows = {json_name(name): (name, hint) for name, hint in _rows(cls)}
         values: dict[str, Any] = {}
         for key, value in data.items():
             keys = (*above, key)
-            if key not in rows:
+            if not above and key in self._excluded:
+                self._tell(keys, "is a person's setting and is passed over in a project")
+            elif key not in rows:
                 self._unknown(keys)
             elif value is not None:  # null means: as if it were not there
                 name, hint = rows[key]
                 values |= self._row(name, hint, value, keys)
-        return cls(**values)
+        return values
 
     def _row(self, name: str, hint: Any, value: Any, keys: tuple[str, ...]) -> dict[str, Any]:
         """The field's value, or nothing and a finding if it is wrong."""
@@ -183,9 +235,14 @@ class _Reader:
         else:
             wanted = "an object"
         if wanted is None:
-            return {name: value}
+            return {name: self._from_here(value) if isinstance(value, list) else value}
         self._tell(keys, f"must be {wanted}; the default is used")
         return {}
+
+    def _from_here(self, paths: Iterable[str]) -> tuple[str, ...]:
+        """Paths as they are meant: relative ones start beside the file, `~` is the home."""
+        folder = self._document.path.parent
+        return tuple(path if path.startswith(("~", "/")) else str(folder / path) for path in paths)
 
     def _unknown(self, keys: tuple[str, ...]) -> None:
         if ".".join(keys) in _PI_ONLY.split():

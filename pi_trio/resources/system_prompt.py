@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from pi_trio.resources.context_files import ContextFile
+from pi_trio.resources.skills import Skill, skills_section
 from pi_trio.tool import Tool
 
 __all__ = ["build_system_prompt", "join_sections"]
@@ -29,19 +30,35 @@ _RULES = (
     "Answer briefly and plainly, name files by their paths, and use no more Markdown than helps.",
 )
 
+_READERS = ("read", "bash")
+
 
 def build_system_prompt(
-    tools: Sequence[Tool], context_files: Iterable[ContextFile], cwd: Path, today: datetime.date
+    tools: Sequence[Tool],
+    context_files: Iterable[ContextFile],
+    cwd: Path,
+    today: datetime.date,
+    *,
+    custom: str | None = None,
+    addendum: str | None = None,
+    skills: Sequence[Skill] = (),
 ) -> dict[str, str]:
-    """The sections for these tools and files; empty ones are left out."""
+    """The sections for these tools and files; empty ones are left out.
+
+    `custom` stands in for what we say of ourselves, the tools and the rules. Skills are listed
+    if there is a tool that their files can be read with.
+    """
+    readable = any(tool.name in _READERS for tool in tools)
     bodies = {
-        "tools": _lines(_tool_line(tool) for tool in tools),
-        "rules": _lines(_rules(tools)),
+        "tools": "" if custom else _lines(_tool_line(tool) for tool in tools),
+        "rules": "" if custom else _lines(_rules(tools)),
+        "addendum": addendum,
         "project_context": "\n".join(_file_element(file) for file in context_files),
+        "skills": skills_section(skills) if readable else "",
         "cwd": f"Working directory: {cwd}\nDate: {today.isoformat()}",
     }
     wrapped = {name: f"<{name}>\n{body}\n</{name}>" for name, body in bodies.items() if body}
-    return {"preamble": _PREAMBLE, **wrapped}
+    return {"preamble": custom or _PREAMBLE, **wrapped}
 
 
 def join_sections(sections: Mapping[str, str | None]) -> str:

@@ -154,6 +154,8 @@ class Transcript(LineView, can_focus=False):
             self._draw_downwards(first, self._anchor[1] + self.size.height)
         total = self._heights.total
         target = total - self.size.height if self.following else self._heights.before(first) + self._anchor[1]
+        if len(self._shown) == 1 and self._shown[0].kind == "welcome":
+            target = 0  # what must be known before the first prompt stands at its top
         self._placing = True
         self.virtual_size = Size(0, total)
         self.scroll_to(y=max(target, 0), animate=False, immediate=True, force=True)

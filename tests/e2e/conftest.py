@@ -106,6 +106,8 @@ class Program:
             "PI_OFFLINE": "1",
             "LANG": "C.UTF-8",
         }
+        if "PYTHONPATH" in os.environ:  # what is tested is what the tests import
+            self.environ["PYTHONPATH"] = os.environ["PYTHONPATH"]
         model = {"id": "m", "contextWindow": 100_000_000}
         provider = {
             "baseUrl": stub.url,

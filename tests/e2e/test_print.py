@@ -93,7 +93,9 @@ def test_json_mode_is_the_header_and_then_events(program, stub) -> None:
     assert (done.returncode, done.stderr) == (0, "")
     header, *events = _events(done.stdout)
     assert header == program.sessions()[0][0]
-    assert [events[0]["type"], events[-1]["type"]] == ["agent_start", "agent_settled"]
+    types = [event["type"] for event in events]
+    assert types[:3] == ["entry_appended", "inbox_inserted", "agent_start"]
+    assert types[-1] == "agent_settled"
     deltas = [
         event["assistantMessageEvent"]["delta"]
         for event in events

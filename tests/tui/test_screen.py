@@ -180,3 +180,8 @@ async def test_a_runtime_that_breaks_ends_the_program(open_screen):
 async def test_every_shipped_theme_draws(open_screen, theme):
     async with open_screen(theme=theme, entries=conversation(2)) as screen:
         await screen.until(screen.sees("answer 1"))
+
+
+async def test_model_and_price_are_seen_first_however_small_the_window(open_screen):
+    async with open_screen(size=(40, 10)) as screen:
+        await screen.until(screen.sees("no key needed"))

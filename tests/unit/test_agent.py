@@ -236,7 +236,7 @@ async def test_settings_changed_between_runs_hold_from_the_next_request(stage) -
 
 
 async def test_listeners_are_awaited_in_order(stage) -> None:
-    """A12: nothing of the run goes on before the slowest is done."""
+    """A12, F13: nothing of the run goes on before the slowest is done."""
     trace = []
 
     async def slow(event) -> None:

@@ -257,7 +257,7 @@ async def test_the_output_limit_does_not_swallow_owed_results(stage) -> None:
 
 
 async def test_the_next_turn_is_prepared_after_its_end_and_before_stopping(stage) -> None:
-    """A24."""
+    """A24, F24."""
     trace = []
 
     def traced(name, value):

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from pi_trio.resources.context_files import MAX_CONTEXT_FILE_BYTES, load_context_files
+from pi_trio.resources.context_files import load_context_files
+from pi_trio.resources.prompt_text import MAX_PROMPT_FILE_BYTES
 
 
 @pytest.fixture
@@ -74,7 +75,7 @@ def test_what_cannot_be_used_is_left_out_and_told(agent_dir: Path, project: Path
     folders = {name: project / name for name in ("big", "device", "pipe", "bytes", "broken")}
     for folder in folders.values():
         folder.mkdir()
-    (folders["big"] / "AGENTS.md").write_bytes(b"x" * (MAX_CONTEXT_FILE_BYTES + 1))
+    (folders["big"] / "AGENTS.md").write_bytes(b"x" * (MAX_PROMPT_FILE_BYTES + 1))
     (folders["device"] / "AGENTS.md").symlink_to("/dev/zero")
     os.mkfifo(folders["pipe"] / "AGENTS.md")
     (folders["bytes"] / "AGENTS.md").write_bytes(b"\xff\xfe")

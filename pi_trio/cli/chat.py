@@ -1,0 +1,237 @@
+"""`pi-trio chat`: a conversation in plain lines, without a screen of its own.
+
+What is printed only ever grows, in the order of reading, so that a screen reader, a log or a
+pipe can follow it. On a terminal a line that comes while the agent works is said before its
+next step; from a pipe each line waits for the answer to the one before.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+from argparse import Namespace
+from collections.abc import Sequence
+from functools import partial
+
+import trio
+
+from pi_trio.builtin_commands import builtin_commands
+from pi_trio.cli.ask_trust import ask_trust
+from pi_trio.cli.chat_text import ChatText
+from pi_trio.cli.lines import Lines
+from pi_trio.cli.options import (
+    add_session_arguments,
+    make_parser,
+    open_chosen_session,
+    parse,
+    runtime_config,
+)
+from pi_trio.cli.prompts import Prompt, gather_prompts
+from pi_trio.cli.signals import until_signal
+from pi_trio.cli.stdio import BROKEN_PIPE, Output, reserved_output, tell
+from pi_trio.errors import BusyError, PiError
+from pi_trio.events import AgentSettled, AgentStart
+from pi_trio.harness.runtime import open_runtime
+from pi_trio.hub import Outbox
+from pi_trio.nursery import plain_nursery
+from pi_trio.remote.interface import Runtime, Snapshot
+
+__all__ = ["Chat", "run"]
+
+_DESCRIPTION = """\
+Talk to a coding agent in plain lines: no full screen, nothing is redrawn. A line is a prompt or a
+/command (/help lists them); a backslash at its end continues it on the next line. Ctrl+C stops the
+turn, twice ends the program; so do Ctrl+D and /quit."""
+
+_GOODBYE_SECONDS = 2.0
+_SIGN = "> "
+
+
+def run(argv: Sequence[str]) -> int:
+    """Run the subcommand. Returns the exit status."""
+    parser = make_parser("pi-trio chat", _DESCRIPTION)
+    add_session_arguments(parser)
+    namespace = parse(parser, argv)
+    with reserved_output() as output:
+        return trio.run(until_signal, partial(_chat, namespace, output))
+
+
+async def _chat(namespace: Namespace, output: Output) -> int:
+    lines = Lines()
+    try:
+        config = await ask_trust(runtime_config(namespace), lines, output)
+        prompts = gather_prompts(namespace.messages, "") if namespace.messages else []
+        async with open_runtime(config) as runtime:
+            snapshot = await open_chosen_session(runtime, namespace)
+            return await Chat(runtime, snapshot, lines, output).hold(prompts)
+    except BrokenPipeError:  # the reader has enough
+        return BROKEN_PIPE
+    except PiError as error:
+        tell(str(error))
+        return 1
+
+
+class Chat:
+    """One person, one session at a time. It is the `CommandContext` of its commands."""
+
+    def __init__(self, runtime: Runtime, snapshot: Snapshot, lines: Lines, output: Output) -> None:
+        self._runtime = runtime
+        self._session_id = snapshot.session.id
+        self._snapshot = snapshot
+        self._lines = lines
+        self._output = output
+        self._interactive = lines.is_terminal
+        self._text = ChatText()
+        self._commands = builtin_commands()
+        self._passing_on = trio.Lock()
+        self._filled = trio.Event()
+        self._outbox = self._new_outbox()
+        self._told: list[str] = []
+        self._running = False
+        self._expecting = False
+        self._interrupted = False
+        self._ending = False
+
+    async def hold(self, prompts: Sequence[Prompt]) -> int:
+        """Talk until the person has enough. Returns the exit status; cancelling it stops the run."""
+        await self._runtime.subscribe(self._session_id, self._outbox)
+        await self._greet(self._snapshot)
+        try:
+            async with plain_nursery() as nursery:
+                nursery.start_soon(self._listen)
+                if self._interactive:
+                    nursery.start_soon(self._mind_interrupts, nursery.cancel_scope)
+                await self._converse(prompts)
+                nursery.cancel_scope.cancel()
+        finally:
+            with trio.move_on_after(_GOODBYE_SECONDS, shield=True):
+                await self._runtime.abort(self._session_id)
+                await self._pass_on()
+        return 1 if self._text.failed and not self._interactive else 0
+
+    # ------------------------------------------------------------------ for commands
+
+    @property
+    def runtime(self) -> Runtime:
+        """See `CommandContext`."""
+        return self._runtime
+
+    @property
+    def session_id(self) -> str:
+        """See `CommandContext`."""
+        return self._session_id
+
+    def tell(self, text: str) -> None:
+        """See `CommandContext`."""
+        self._told.append(text)
+
+    async def show(self, session_id: str) -> None:
+        """See `CommandContext`. The session that was shown is closed, which stops its run."""
+        before = self._session_id
+        if session_id == before:
+            return
+        await self._pass_on()
+        await self._runtime.unsubscribe(before, self._outbox)
+        self._session_id, self._outbox, self._running = session_id, self._new_outbox(), False
+        snapshot = await self._runtime.subscribe(session_id, self._outbox)
+        self._running = snapshot.running
+        await self._runtime.close_session(before)
+        await self._greet(snapshot)
+
+    def edit(self, text: str) -> None:
+        """See `CommandContext`."""
+        self.tell(f"The prompt there was:\n{text}")
+
+    def quit(self) -> None:
+        """See `CommandContext`."""
+        self._ending = True
+
+    # ------------------------------------------------------------------ what is said
+
+    async def _converse(self, prompts: Sequence[Prompt]) -> None:
+        for prompt in prompts:
+            await self._runtime.prompt(self._session_id, prompt.text, prompt.images)
+            await self._answered()
+        while not self._ending:
+            self._expecting = self._interactive
+            await self._pass_on()
+            line = await self._lines.next()
+            self._expecting = False
+            if line is None:
+                return
+            self._text.typed()
+            self._interrupted = False
+            await self._take(line)
+
+    async def _take(self, line: str) -> None:
+        """Do what a line says, and from a pipe wait for what comes of it."""
+        try:
+            if line.strip() and not await self._commands.run(self, line):
+                await self._send(line)
+            if not self._interactive:
+                await self._answered()
+        except PiError as error:
+            self._text.failed = True
+            self.tell(str(error))
+        await self._pass_on()
+
+    async def _send(self, line: str) -> None:
+        try:
+            await self._runtime.prompt(self._session_id, line)
+        except BusyError:
+            await self._runtime.steer(self._session_id, line)
+        self._running = True
+
+    async def _answered(self) -> None:
+        await self._runtime.wait_for_idle(self._session_id)
+        await self._pass_on()
+
+    async def _mind_interrupts(self, conversation: trio.CancelScope) -> None:
+        """The first Ctrl+C stops the turn, one more before the next line ends the program."""
+        with trio.open_signal_receiver(signal.SIGINT) as signals:
+            async for _ in signals:
+                if self._interrupted:
+                    conversation.cancel()
+                self._interrupted = True
+                if self._running:
+                    await self._runtime.abort(self._session_id)
+                else:
+                    self.tell("Ctrl+C once more ends the program.")
+                    await self._pass_on()
+
+    # ------------------------------------------------------------------ what is printed
+
+    async def _listen(self) -> None:
+        while True:
+            await self._filled.wait()
+            self._filled = trio.Event()
+            await self._pass_on()
+
+    async def _pass_on(self) -> None:
+        """Print what happened, what commands told, and a sign if a line is expected."""
+        async with self._passing_on:
+            told, self._told = self._told, []
+            text = ""
+            for event in [envelope.event for envelope in self._outbox.take()]:
+                text += self._text.event(event)
+                if isinstance(event, AgentStart):
+                    self._running = True
+                elif isinstance(event, AgentSettled):
+                    self._running = False
+            text += "".join(map(self._text.lines, told))
+            if self._expecting and not self._running and not self._text.waiting:
+                text += self._text.wait(_SIGN)
+            if text:
+                await self._output.write(text.encode("utf-8", "replace"))
+
+    async def _greet(self, snapshot: Snapshot) -> None:
+        """What a person should know of a session before the first prompt."""
+        self._text.renderers = await self._runtime.renderers(self._session_id)
+        for finding in snapshot.findings:
+            tell(finding)
+        if self._interactive:
+            name = snapshot.session.name or snapshot.session.id
+            self.tell(f"{snapshot.notice}\nSession {name}. /help lists the commands.")
+
+    def _new_outbox(self) -> Outbox:
+        return Outbox(lambda: self._filled.set(), limit=sys.maxsize, limit_characters=sys.maxsize)

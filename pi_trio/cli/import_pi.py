@@ -1,0 +1,32 @@
+"""`pi-trio import-pi`: brings over what pi has."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from pi_trio.cli.options import make_parser
+from pi_trio.text import sanitise
+
+__all__ = ["run"]
+
+_DESCRIPTION = """\
+Copy sessions, skills, prompt templates, themes and API keys from pi's directory (~/.pi/agent).
+Nothing that is here already is replaced, and nothing there is changed."""
+
+
+def run(argv: Sequence[str]) -> int:
+    """Run the subcommand. Returns the exit status; raises `ConfigError` and `StorageError`."""
+    parser = make_parser("pi-trio import-pi", _DESCRIPTION)
+    parser.add_argument("--dry-run", action="store_true", help="only list what would be copied")
+    parser.add_argument("directory", nargs="?", metavar="DIR", help="pi's directory, if it is another")
+    namespace = parser.parse_args(argv)
+
+    from pi_trio.resources.config import RuntimeConfig
+    from pi_trio.resources.import_pi import find_pi_dir, import_pi
+    from pi_trio.resources.paths import absolute
+
+    source = absolute(namespace.directory) if namespace.directory else find_pi_dir()
+    for line in import_pi(source, RuntimeConfig.load(), dry_run=namespace.dry_run):
+        sys.stdout.write(f"{sanitise(line, keep_newlines=False)}\n")
+    return 0
