@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Literal, TypeAlias
 
 from attrs import define, field, frozen
 
+from pi_trio.approval import Question
 from pi_trio.llm.partial import PartialView
 from pi_trio.llm.protocol import StreamEvent
 from pi_trio.messages import AgentMessage, AssistantMessage, ToolResultMessage, Usage
@@ -23,8 +24,11 @@ __all__ = [
     "AgentEvent",
     "AgentSettled",
     "AgentStart",
+    "ApprovalRequested",
+    "ApprovalResolved",
     "AutoRetryEnd",
     "AutoRetryStart",
+    "BashExecutionUpdate",
     "CompactionEnd",
     "CompactionReason",
     "CompactionResult",
@@ -310,6 +314,30 @@ class ExtensionError:
 
 
 @define
+class ApprovalRequested:
+    """A tool call waits for a person's answer."""
+
+    type: ClassVar[str] = "approval_requested"
+    question: Question
+
+
+@define
+class ApprovalResolved:
+    """A question was answered, or withdrawn because its run was stopped. `id` is that of the call."""
+
+    type: ClassVar[str] = "approval_resolved"
+    id: str
+
+
+@define
+class BashExecutionUpdate:
+    """What a command of the user has printed since the last update; of a flood, the end."""
+
+    type: ClassVar[str] = "bash_execution_update"
+    delta: str
+
+
+@define
 class Gap:
     """The subscriber was too slow and events were dropped: take a new snapshot."""
 
@@ -345,5 +373,8 @@ AgentEvent: TypeAlias = (
     | CompactionStart
     | CompactionEnd
     | ExtensionError
+    | ApprovalRequested
+    | ApprovalResolved
+    | BashExecutionUpdate
     | Gap
 )

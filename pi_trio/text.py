@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["sanitise"]
+__all__ = ["sanitise", "without_controls"]
 
 TAB_WIDTH = 4
 
@@ -22,6 +22,8 @@ _SUSPECT = re.compile(
     "\U000e0000-\U000e007f"  # invisible tags, which spell words that only a model reads
     "]"
 )
+
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 
 _PLAIN = "[^\x00-\x1f\x7f-\x9f]*"  # inside a control string; stopping at controls keeps this linear
 _STYLE = re.compile(
@@ -52,14 +54,24 @@ def sanitise(text: str, *, keep_newlines: bool = True, show_all: bool = False) -
     return text if keep_newlines else text.replace("\n", "⏎")
 
 
+def without_controls(text: str) -> str:
+    """`text` as a terminal would have left it, for keeping: of controls only tabs and line feeds."""
+    if not _SUSPECT.search(text):
+        return text
+    return _CONTROL.sub("", _settled(text))
+
+
 def _cleaned(text: str, show_all: bool) -> str:
     if not show_all:
-        text = _SEQUENCE.sub("␛", _STYLE.sub("", text))
-        text = _OVERSTRUCK.sub("", text)
-        if "\r" in text:
-            text = "\n".join(map(_last_state, text.split("\n")))
-        text = text.expandtabs(TAB_WIDTH)
+        text = _settled(text, "␛").expandtabs(TAB_WIDTH)
     return _SUSPECT.sub(_mark, text)
+
+
+def _settled(text: str, mark: str = "") -> str:
+    """What is left when styles, overstriking and rewritten lines have had their effect."""
+    text = _SEQUENCE.sub(mark, _STYLE.sub("", text))
+    text = _OVERSTRUCK.sub("", text)
+    return "\n".join(map(_last_state, text.split("\n"))) if "\r" in text else text
 
 
 def _last_state(line: str) -> str:

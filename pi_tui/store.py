@@ -18,8 +18,11 @@ from pi_trio.events import (
     AgentEvent,
     AgentSettled,
     AgentStart,
+    ApprovalRequested,
+    ApprovalResolved,
     AutoRetryEnd,
     AutoRetryStart,
+    BashExecutionUpdate,
     CompactionEnd,
     CompactionStart,
     EntryAppended,
@@ -257,6 +260,8 @@ class SessionStore:
                 self.retry = None
             case ExtensionError(_, _, error):
                 self.say(error)
+            case ApprovalRequested() | ApprovalResolved() | BashExecutionUpdate():
+                pass
             case Gap():
                 self.stale = True
             case _:

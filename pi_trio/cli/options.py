@@ -64,6 +64,10 @@ def add_session_arguments(parser: argparse.ArgumentParser) -> None:
     )
     which.add_argument("--no-session", action="store_true", help="keep the session in memory only")
     session.add_argument("--session-dir", metavar="DIR", help="keep sessions in this one folder")
+    tools = parser.add_argument_group("tools")
+    tools.add_argument(
+        "--read-only", action="store_true", help="look at things only: no commands, no changes"
+    )
     parser.add_argument(
         "messages", nargs="*", metavar="MESSAGE", help="a prompt, or @FILE to add a file to it"
     )
@@ -93,6 +97,7 @@ def runtime_config(namespace: argparse.Namespace) -> RuntimeConfig:
         no_session=namespace.no_session,
         approve=namespace.approve,
         extensions=namespace.extensions,
+        mode="read-only" if namespace.read_only else None,
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -11,15 +10,11 @@ from attrs import frozen
 from pi_trio.errors import UsageError
 from pi_trio.messages import ImageContent
 from pi_trio.resources.paths import absolute
+from pi_trio.tools.failure import ToolError
+from pi_trio.tools.images import read_header
+from pi_trio.tools.picture import picture
 
 __all__ = ["Prompt", "gather_prompts"]
-
-_IMAGE_STARTS = {
-    b"\x89PNG\r\n\x1a\n": "image/png",
-    b"\xff\xd8\xff": "image/jpeg",
-    b"GIF87a": "image/gif",
-    b"GIF89a": "image/gif",
-}
 
 
 @frozen
@@ -55,19 +50,14 @@ def _attach(path: Path) -> Prompt | None:
     """A file as part of a prompt; None for an empty one."""
     try:
         data = path.read_bytes()
-        text = "" if (mime_type := _image_type(data)) else data.decode("utf-8-sig")
+        if header := read_header(data):
+            shown = picture(header, data)
+            return Prompt(f'<file name="{path}">{" ".join(shown.notes)}</file>\n', (shown.image,))
+        text = data.decode("utf-8-sig")
     except OSError as error:
         raise UsageError(f"@{path} cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
         raise UsageError(f"@{path} is neither text nor an image") from error
-    if mime_type:
-        image = ImageContent(base64.b64encode(data).decode(), mime_type)
-        return Prompt(f'<file name="{path}"></file>\n', (image,))
+    except ToolError as error:
+        raise UsageError(f"@{path}: {error}") from error
     return Prompt(f'<file name="{path}">\n{text}\n</file>\n') if text else None
-
-
-def _image_type(data: bytes) -> str | None:
-    """The MIME type by content, not by name. None if it is no image that models take."""
-    if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
-        return "image/webp"
-    return next((kind for start, kind in _IMAGE_STARTS.items() if data.startswith(start)), None)

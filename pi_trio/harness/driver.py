@@ -108,11 +108,13 @@ class HarnessDriver:
 
     def close_turn(self, turn: Turn, reason: TurnEndReason) -> None:
         self._goes_on = reason not in ("aborted", "stopped", "error")
+        self._harness.append_waiting()
         inbox = self._harness.inbox
         pending = len(inbox.items("next-step")) + len(inbox.items("next-turn"))
         self.commit(Fact(facts.TURN_END, {"turn": turn.number, "reason": reason, "pending": pending}))
 
     async def claim_steering(self) -> Sequence[AgentMessage]:
+        self._harness.append_waiting()
         return self._taken(self._harness.inbox.claim_step())
 
     def _taken(self, items: Sequence[InboxItem]) -> list[AgentMessage]:

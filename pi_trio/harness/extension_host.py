@@ -75,6 +75,11 @@ class HarnessHost:
 
         return undo
 
+    def set_tools(self, tools: tuple[Tool, ...]) -> None:
+        """Other tools below those of extensions."""
+        self._base = attrs.evolve(self._base, tools=tools)
+        self._apply()
+
     def _apply(self) -> None:
         """Give the harness its own options with what is registered now over them."""
         hidden = {tool.name for tool in self._tools}

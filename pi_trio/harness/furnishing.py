@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import attrs
+
 from pi_trio.errors import UsageError
 from pi_trio.extensions.api import ExtensionApi
 from pi_trio.extensions.loading import load_extensions
@@ -64,6 +66,13 @@ class Furnishing:
         self._extensions = [ExtensionApi(each, self._host) for each in loaded.extensions]
         failures = [failure for each in self._extensions if (failure := each.start()) is not None]
         self._load_findings += tuple(failures)
+
+    def set_tools(self, harness: AgentHarness, tools: tuple[Tool, ...]) -> None:
+        """Offer other tools of our own; those of extensions stay."""
+        if self._host is not None:
+            self._host.set_tools(tools)
+        else:
+            harness.options = attrs.evolve(harness.options, tools=tools)
 
     async def unload(self) -> None:
         """Tell the extensions, then take away everything that they registered, the last first."""

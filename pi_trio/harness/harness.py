@@ -52,7 +52,7 @@ from pi_trio.loop.hooks import Hooks
 from pi_trio.loop.run import run_agent_loop
 from pi_trio.messages import AgentMessage, AssistantMessage, ImageContent, UserMessage
 from pi_trio.session import facts
-from pi_trio.session.entries import Entry, SessionInfoEntry
+from pi_trio.session.entries import Entry, MessageEntry, SessionInfoEntry
 from pi_trio.session.session import Session
 from pi_trio.tool import ExecutionMode, Tool
 
@@ -135,6 +135,7 @@ class AgentHarness:
         self._closed = False
         self._saving = trio.Lock()
         self._conversation: Conversation | None = None
+        self._waiting: list[AgentMessage] = []
         self._streaming: AssistantMessage | PartialView | None = None
         self._running_calls: dict[str, ToolExecutionStart] = {}
         self._take_up()
@@ -286,6 +287,20 @@ class AgentHarness:
         if scope is not None:
             scope.cancel()
         return scope is not None
+
+    def add(self, message: AgentMessage) -> None:
+        """Put a message of the application into the branch: now, or at the end of the running step."""
+        self._waiting.append(message)
+        if not self.running:
+            self._close_interruption()
+            self.append_waiting()
+
+    def append_waiting(self) -> None:
+        """Write what waited for the end of a step, since nothing may part a call from its result."""
+        while self._waiting:
+            conversation = self.conversation  # read before the message is in the file
+            self.session.append(MessageEntry(self._waiting[0]))
+            conversation.add(self._waiting.pop(0))
 
     # ------------------------------------------------------------------ the branch
 
@@ -452,6 +467,7 @@ class AgentHarness:
         """Run in the background: what fails is told in events, and raised by `wait_for_idle`."""
         try:
             await run_agent_loop(driver)
+            self.append_waiting()
         except Exception as error:
             self._failure = error
         finally:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -12,18 +12,22 @@ from typing import Any
 import trio
 from attrs import evolve, frozen
 
+from pi_trio.approval import Answer, GateMode
 from pi_trio.compaction.plan import CompactionSettings
 from pi_trio.errors import BusyError, ConfigError, UsageError
 from pi_trio.events import CompactionResult, QueueUpdate, ThinkingLevelChanged
 from pi_trio.harness.furnishing import Furnishing
 from pi_trio.harness.harness import AgentHarness, HarnessOptions
+from pi_trio.harness.questions import Questions
 from pi_trio.harness.retry import RetryPolicy
+from pi_trio.harness.shell import UserShell
 from pi_trio.hub import Outbox
 from pi_trio.llm.auth import Credential
 from pi_trio.llm.protocol import Model, StreamOptions, ThinkingLevel
 from pi_trio.llm.registry import ModelChoice, Models
 from pi_trio.llm.thinking import LEVELS, clamp_level
-from pi_trio.messages import AgentMessage, ImageContent, UserMessage, text_of
+from pi_trio.loop.hooks import Hooks
+from pi_trio.messages import AgentMessage, BashExecutionMessage, ImageContent, UserMessage, text_of
 from pi_trio.nursery import plain_nursery
 from pi_trio.remote.interface import CommandInfo, Disposition, ForkPosition, Moved, SessionInfo, Snapshot
 from pi_trio.resources.config import RuntimeConfig
@@ -32,8 +36,10 @@ from pi_trio.resources.trust import Trust
 from pi_trio.session.branching import before, prompt_text
 from pi_trio.session.repository import SessionRepository
 from pi_trio.session.session import Session
-from pi_trio.tools import coding_tools
+from pi_trio.tool import Tool
+from pi_trio.tools import READING_TOOLS, TOOL_NAMES, chosen_tools, coding_tools
 from pi_trio.tools.environment import LocalEnvironment
+from pi_trio.tools.gate import Gate, Policy, edit_preview
 
 __all__ = ["LocalRuntime", "open_runtime"]
 
@@ -65,6 +71,10 @@ class _Hosted:
     harness: AgentHarness
     environment: LocalEnvironment
     furnishing: Furnishing
+    shell: UserShell
+    policy: Policy
+    questions: Questions
+    gate: Gate
 
 
 class LocalRuntime:
@@ -103,6 +113,7 @@ class LocalRuntime:
     async def close_session(self, session_id: str) -> None:
         """See `Runtime`."""
         hosted = self._open(session_id)
+        await hosted.shell.abort()
         await hosted.harness.abort()
         await hosted.furnishing.unload()
         await hosted.environment.aclose()
@@ -188,6 +199,27 @@ class LocalRuntime:
         """See `Runtime`."""
         await self._open(session_id).harness.wait_for_idle()
 
+    async def run_shell(
+        self, session_id: str, command: str, exclude_from_context: bool = False
+    ) -> BashExecutionMessage:
+        """See `Runtime`."""
+        shell = self._open(session_id).shell
+        return await shell.run(command, exclude_from_context=exclude_from_context)
+
+    async def abort_shell(self, session_id: str) -> None:
+        """See `Runtime`."""
+        await self._open(session_id).shell.abort()
+
+    async def answer(self, session_id: str, question_id: str, answer: Answer) -> None:
+        """See `Runtime`."""
+        self._open(session_id).questions.answer(question_id, answer)
+
+    async def set_mode(self, session_id: str, mode: GateMode) -> None:
+        """See `Runtime`."""
+        hosted = self._open(session_id)
+        hosted.policy.mode = mode
+        hosted.furnishing.set_tools(hosted.harness, self._tools(hosted.environment, mode))
+
     # ------------------------------------------------------------------ the tree
 
     async def navigate(
@@ -269,9 +301,8 @@ class LocalRuntime:
         furnishing = Furnishing(hosted.furnishing.config.at(hosted.environment.cwd))
         await hosted.furnishing.unload()
         self.registry.reload()
-        hosted.harness.options = self._options(hosted.environment, furnishing)
-        self._hosted[session_id] = evolve(hosted, furnishing=furnishing)
-        furnishing.load(hosted.harness, self.registry)
+        hosted = self._hosted[session_id] = evolve(hosted, furnishing=furnishing)
+        self._furnish(hosted)
         return furnishing.findings
 
     async def import_pi(self, *, dry_run: bool) -> Sequence[str]:
@@ -343,24 +374,59 @@ class LocalRuntime:
         environment = LocalEnvironment(
             cwd, shell=settings.shell_path, command_prefix=settings.shell_command_prefix or ""
         )
+        policy = self._policy(environment)
         harness = AgentHarness(
             session,
-            self._options(environment, furnishing),
+            self._options(environment, furnishing, policy.mode),
             self._nursery,
             model=choice.model,
             thinking_level=self._choose_level(session, choice),
         )
-        self._hosted[session.id] = _Hosted(harness, environment, furnishing)
-        furnishing.load(harness, self.registry)
+        questions = Questions(harness.hub)
+        gate = Gate(
+            policy,
+            questions.ask if self.config.can_ask else None,
+            lambda tool, args: edit_preview(environment, tool, args),
+        )
+        shell = UserShell(environment, harness.hub, harness.add)
+        hosted = _Hosted(harness, environment, furnishing, shell, policy, questions, gate)
+        self._hosted[session.id] = hosted
+        self._furnish(hosted)
         return self._snapshot(session.id)
 
-    def _options(self, environment: LocalEnvironment, furnishing: Furnishing) -> HarnessOptions:
+    def _furnish(self, hosted: _Hosted) -> None:
+        """Give the harness its options: the gate has the last word on calls, after all extensions."""
+        options = self._options(hosted.environment, hosted.furnishing, hosted.policy.mode)
+        hooks = Hooks(before_tool_call=hosted.gate.before_tool_call)
+        hosted.harness.options = evolve(options, hooks=hooks)
+        hosted.furnishing.load(hosted.harness, self.registry)
+
+    def _policy(self, environment: LocalEnvironment) -> Policy:
+        rules = self.config.settings.gate
+        try:
+            return Policy(environment, self.config.mode or rules.mode, allow=rules.allow, deny=rules.deny)
+        except ValueError as error:  # to go on without a rule that forbids something would be worse
+            raise ConfigError(f"settings.json: gate: {error}") from None
+
+    def _tools(self, environment: LocalEnvironment, mode: GateMode) -> tuple[Tool, ...]:
+        chosen = chosen_tools(self.config.settings.default_tools)
+        return tuple(coding_tools(environment, READING_TOOLS if mode == "read-only" else chosen))
+
+    def _unknown_tools(self) -> Iterator[str]:
+        for name in chosen_tools(self.config.settings.default_tools):
+            if name not in TOOL_NAMES:
+                there_are = ", ".join(TOOL_NAMES)
+                yield f"settings.json: defaultTools: there is no tool {name!r}; there are {there_are}"
+
+    def _options(
+        self, environment: LocalEnvironment, furnishing: Furnishing, mode: GateMode
+    ) -> HarnessOptions:
         settings = furnishing.config.settings
         retry = settings.retry
         return HarnessOptions(
             stream_function=self.registry.stream_function,
             credential=self._credential,
-            tools=tuple(coding_tools(environment)),
+            tools=self._tools(environment, mode),
             sections=furnishing.sections,
             steering_mode=settings.steering_mode,
             follow_up_mode=settings.follow_up_mode,
@@ -383,6 +449,7 @@ class LocalRuntime:
                 idle_timeout=settings.http_idle_timeout_ms / 1000,
                 proxy=settings.http_proxy,
             ),
+            findings=tuple(self._unknown_tools()),
         )
 
     def _snapshot(self, session_id: str) -> Snapshot:
@@ -409,6 +476,9 @@ class LocalRuntime:
             thinking_level=harness.thinking_level,
             interrupted=harness.interruption is not None,
             returned=_texts(harness.returned),
+            mode=hosted.policy.mode,
+            questions=hosted.questions.open,
+            shell_running=hosted.shell.running,
             notice=self._notice(harness.model),
             findings=(
                 *hosted.furnishing.findings,

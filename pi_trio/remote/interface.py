@@ -12,10 +12,11 @@ from typing import Any, Literal, Protocol, TypeAlias
 
 from attrs import frozen
 
+from pi_trio.approval import Answer, GateMode, Question
 from pi_trio.events import CompactionResult, QueueUpdate, ToolExecutionStart
 from pi_trio.hub import Outbox
 from pi_trio.llm.protocol import Model
-from pi_trio.messages import AssistantMessage, ImageContent
+from pi_trio.messages import AssistantMessage, BashExecutionMessage, ImageContent
 from pi_trio.resources.trust import Trust
 from pi_trio.session.tree import EntryHead
 
@@ -70,7 +71,7 @@ class Snapshot:
     `interrupted` tells that the program ended in a turn, which `continue_turn` goes on with;
     `returned` are the texts of input that was claimed and not used, until somebody takes them.
     `findings` are sentences about what was odd in the file. `notice` says what a person should
-    know before the first prompt, such as which credential was found.
+    know before the first prompt, such as which credential was found. `questions` wait for `Runtime.answer`.
     """
 
     session: SessionInfo
@@ -86,6 +87,9 @@ class Snapshot:
     thinking_level: str
     interrupted: bool = False
     returned: tuple[str, ...] = ()
+    mode: GateMode = "auto"
+    questions: tuple[Question, ...] = ()
+    shell_running: bool = False
     notice: str = ""
     findings: tuple[str, ...] = ()
 
@@ -155,6 +159,27 @@ class Runtime(Protocol):
 
     async def take_returned(self, session_id: str) -> Sequence[str]:
         """The texts of what was claimed and not used, once."""
+
+    async def run_shell(
+        self, session_id: str, command: str, exclude_from_context: bool = False
+    ) -> BashExecutionMessage:
+        """Run the user's command to its end, and keep it in the branch for the next request to see.
+
+        What it prints comes in `bash_execution_update` events. During a run its message is
+        written at the end of the step. Raises `BusyError` if one is running already.
+        """
+
+    async def abort_shell(self, session_id: str) -> None:
+        """Stop the user's command and wait until nothing of it is left."""
+
+    async def answer(self, session_id: str, question_id: str, answer: Answer) -> None:
+        """Answer a question of `Snapshot.questions` or `approval_requested`.
+
+        Raises `UsageError` if it does not wait any more.
+        """
+
+    async def set_mode(self, session_id: str, mode: GateMode) -> None:
+        """Say what may happen unasked, from the next call on. The tools follow at the next step."""
 
     async def clear_queue(self, session_id: str) -> QueueUpdate:
         """Take everything out of the inbox and hand it back."""

@@ -9,6 +9,7 @@ from typing import get_args
 
 from attrs import evolve, field, frozen
 
+from pi_trio.approval import GateMode
 from pi_trio.errors import ConfigError
 from pi_trio.llm.protocol import CacheRetention, ThinkingLevel
 from pi_trio.llm.thinking import LEVELS
@@ -28,7 +29,8 @@ class RuntimeConfig:
     all projects; None keeps them in the agent directory, by project. `cache_retention` is how
     long providers are asked to keep a prompt. `approve` is the word of a person on the own
     resources of `cwd`, for this time; `trust` is what came of it. `extensions` were named on the
-    command line. `findings` are sentences about odd things in the settings files.
+    command line. `mode` wins over that of the settings. `can_ask`: somebody is there who answers
+    questions (`Runtime.answer`). `findings` are sentences about odd things in the settings files.
     """
 
     cwd: Path
@@ -44,6 +46,8 @@ class RuntimeConfig:
     approve: bool | None = None
     trust: Trust = field(factory=lambda: Trust(False))
     extensions: tuple[str, ...] = ()
+    mode: GateMode | None = None
+    can_ask: bool = False
     findings: tuple[str, ...] = ()
 
     @classmethod
@@ -58,6 +62,7 @@ class RuntimeConfig:
         no_session: bool = False,
         approve: bool | None = None,
         extensions: Sequence[str] = (),
+        mode: GateMode | None = None,
     ) -> RuntimeConfig:
         """The configuration for this environment and working directory.
 
@@ -85,6 +90,7 @@ class RuntimeConfig:
             approve=approve,
             trust=trust,
             extensions=tuple(str(absolute(path)) for path in extensions),
+            mode=mode,
             findings=findings,
         )
 

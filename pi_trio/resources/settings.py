@@ -6,7 +6,8 @@ They are read and never written.
 meaning, and its key in the file is the field's name in camelCase. The project's keys win over
 the person's, table by table; lists of paths are joined. A key with a wrong value
 is told as a finding, and the others are used all the same. A file that is not JSON is an
-error: to go on with none of what it says would be worse than not to start.
+error, and so is a mistake in `gate`: to go on with none of what it says would be worse than
+not to start.
 """
 
 from __future__ import annotations
@@ -17,8 +18,9 @@ from pathlib import Path
 from typing import Annotated, Any, TypeAlias, TypeVar, get_args, get_type_hints
 
 import attrs
-from attrs import frozen
+from attrs import field, frozen
 
+from pi_trio.approval import GateMode
 from pi_trio.codec import json_name
 from pi_trio.errors import ConfigError
 from pi_trio.llm.protocol import ThinkingLevel
@@ -26,7 +28,7 @@ from pi_trio.loop.driver import QueueMode
 from pi_trio.resources.jsonc import JsonDocument, read_jsonc
 from pi_trio.resources.trust import DefaultTrust
 
-__all__ = ["Retry", "Settings", "load_settings"]
+__all__ = ["GateSettings", "Retry", "Settings", "load_settings"]
 
 
 T = TypeVar("T", bound=attrs.AttrsInstance)
@@ -51,8 +53,12 @@ def _one_of(literal: Any) -> Check:
 
 
 def _paths(value: Any) -> str | None:
+    return None if _texts(value) is None else "a list of paths"
+
+
+def _texts(value: Any) -> str | None:
     fits = isinstance(value, list) and all(isinstance(each, str) and each for each in value)
-    return None if fits else "a list of paths"
+    return None if fits else "a list of texts"
 
 
 def _whole(at_least: int) -> Check:
@@ -103,6 +109,21 @@ class BranchSummary:
 
 
 @frozen(kw_only=True)
+class GateSettings:
+    """What tools may do unasked. Rules are such as `write` and `bash(git status*)`."""
+
+    mode: Annotated[
+        GateMode, _one_of(GateMode), "what is asked about: odd things; every change; or only reading at all"
+    ] = "auto"
+    allow: Annotated[tuple[str, ...], _texts, "rules for calls that are never asked about"] = field(
+        default=(), converter=tuple
+    )
+    deny: Annotated[tuple[str, ...], _texts, "rules for calls that never run"] = field(
+        default=(), converter=tuple
+    )
+
+
+@frozen(kw_only=True)
 class Settings:
     """What a person chose for all sessions. Flags win over it."""
 
@@ -115,6 +136,9 @@ class Settings:
     follow_up_mode: Annotated[QueueMode, _one_of(QueueMode), "what a turn takes of waiting prompts"] = (
         "one-at-a-time"
     )
+    default_tools: Annotated[
+        tuple[str, ...], _texts, "the tools: names, or changes of the default as `+grep` and `-bash`"
+    ] = field(default=("read", "bash", "edit", "write"), converter=tuple)
     max_parallel_tool_calls: Annotated[int, _whole(1), "how many tool calls run at once"] = 10
     session_dir: Annotated[str | None, _text, "one folder for all sessions"] = None
     record_stream: Annotated[bool, _flag, "keep when each piece of an answer came"] = True
@@ -134,11 +158,12 @@ class Settings:
         DefaultTrust, _one_of(DefaultTrust), "a folder's own resources, where nothing was decided yet"
     ] = "ask"
     retry: Retry = Retry()
+    gate: GateSettings = GateSettings()
 
 
 _PI_ONLY = """
     $schema modelThinkingLevels thinkingBudgets enabledModels hideThinkingBlock showCacheMissNotices
-    cacheWarming externalEditor doubleEscapeAction treeFilterMode defaultTools codemode
+    cacheWarming externalEditor doubleEscapeAction treeFilterMode codemode
     sessionShareDestination compaction.modelOverrides branchSummary.skipPrompt quietStartup tuiMode
     fullscreenExitOutput fullscreenScrollbar fullscreenCopyOnSelect fullscreenWheelScrollLines
     editorPaddingX outputPad autocompleteMaxVisible showHardwareCursor terminal images markdown
@@ -229,13 +254,16 @@ class _Reader:
     def _row(self, name: str, hint: Any, value: Any, keys: tuple[str, ...]) -> dict[str, Any]:
         """The field's value, or nothing and a finding if it is wrong."""
         if not attrs.has(hint):
-            wanted = hint.__metadata__[0](value)
+            check = hint.__metadata__[0]
+            wanted = check(value)
+            if wanted is None and isinstance(value, list):
+                value = self._from_here(value) if check is _paths else tuple(value)
         elif isinstance(value, dict):
             return {name: self.table(hint, value, keys)}
         else:
             wanted = "an object"
         if wanted is None:
-            return {name: self._from_here(value) if isinstance(value, list) else value}
+            return {name: value}
         self._tell(keys, f"must be {wanted}; the default is used")
         return {}
 
@@ -253,7 +281,10 @@ class _Reader:
 
     def _tell(self, keys: tuple[str, ...], what: str) -> None:
         place = f"{self._document.path}:{self._document.line(*keys)}"
-        self.findings.append(f"{place}: {'.'.join(keys)} {what}")
+        finding = f"{place}: {'.'.join(keys)} {what}"
+        if keys[0] == "gate":  # what it was to forbid would be allowed
+            raise ConfigError(finding.removesuffix("; the default is used"))
+        self.findings.append(finding)
 
 
 def _rows(cls: type[Any]) -> list[tuple[str, Any]]:

@@ -109,7 +109,7 @@ def _result(output: Output, outcome: Outcome, timeout: float | None, seconds: fl
         notes.append(failure)
     text = part.content or "(no output)"
     return ToolResult(
-        "\n\n".join([text.rstrip("\n"), *notes]) if notes else text,
+        "\n\n".join([text, *notes]),
         _details(output, part),
         is_error=failure is not None,
         structured_content=_structured(output, outcome, seconds),
@@ -119,13 +119,7 @@ def _result(output: Output, outcome: Outcome, timeout: float | None, seconds: fl
 def _failure(outcome: Outcome, timeout: float | None) -> str | None:
     if outcome.timed_out:
         return f"Command timed out after {timeout:g} seconds"
-    code = _exit_code(outcome)
-    return f"Command exited with code {code}" if code else None
-
-
-def _exit_code(outcome: Outcome) -> int | None:
-    """As a shell has it: death by a signal is 128 and its number."""
-    return outcome.exit_code if outcome.signal is None else 128 + outcome.signal
+    return f"Command exited with code {outcome.status}" if outcome.status else None
 
 
 def _footer(output: Output, part: Truncation) -> str:
@@ -161,7 +155,7 @@ def _structured(output: Output, outcome: Outcome, seconds: float) -> dict[str, A
     structured = {
         "output": output.head_and_tail(),
         "truncated": output.is_cut,
-        "exit_code": _exit_code(outcome),
+        "exit_code": outcome.status,
         "wall_time_seconds": round(seconds, 3),
     }
     if output.log_path is not None:

@@ -10,6 +10,7 @@ import trio
 
 from pi_trio import codec
 from pi_trio.tool import OnUpdate, Tool, ToolResult
+from pi_trio.tools.changes import touched
 from pi_trio.tools.diff import Diff
 from pi_trio.tools.document import Document
 from pi_trio.tools.environment import ToolEnvironment
@@ -17,7 +18,7 @@ from pi_trio.tools.failure import ToolError
 from pi_trio.tools.matching import Edit, find_replacements
 from pi_trio.tools.truncate import format_size
 
-__all__ = ["edit_tool"]
+__all__ = ["edit_tool", "preview_edit"]
 
 MAX_FILE_BYTES = 64 * 1024 * 1024
 MAX_PATCH_CHARACTERS = 256 * 1024
@@ -57,13 +58,12 @@ def edit_tool(environment: ToolEnvironment) -> Tool:
     """Edits files of `environment`."""
 
     async def execute(call_id: str, args: Mapping[str, Any], on_update: OnUpdate) -> ToolResult:
-        path = args["path"]
-        edits = [Edit(each["oldText"], each["newText"]) for each in args["edits"]]
+        path, edits = args["path"], _edits(args)
         target = await environment.find(path)
         async with environment.changing(target):
-            before = await _read(environment, target, path)
+            before, digest = await _read(environment, target, path)
             after, details = await trio.to_thread.run_sync(_edited, before, edits, path)
-            await environment.write(target, after)
+            details |= touched(target, digest, await environment.write(target, after))
         return ToolResult(f"Successfully replaced {len(edits)} block(s) in {path}.", details)
 
     return Tool(
@@ -77,6 +77,18 @@ def edit_tool(environment: ToolEnvironment) -> Tool:
             "Make all changes of one file in one edit call, each with the least oldText that is found once.",
         ),
     )
+
+
+async def preview_edit(environment: ToolEnvironment, args: Mapping[str, Any]) -> str:
+    """The diff that a call with these arguments would make now. Raises `ToolError` as the call would."""
+    target = await environment.find(args["path"])
+    before, _ = await _read(environment, target, args["path"])
+    _, details = await trio.to_thread.run_sync(_edited, before, _edits(args), args["path"])
+    return str(details["diff"])
+
+
+def _edits(args: Mapping[str, Any]) -> list[Edit]:
+    return [Edit(each["oldText"], each["newText"]) for each in args["edits"]]
 
 
 def _repaired(args: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -95,14 +107,15 @@ def _repaired(args: Mapping[str, Any]) -> Mapping[str, Any]:
     return args if edits is None else {**rest, "edits": edits}
 
 
-async def _read(environment: ToolEnvironment, target: Path, path: str) -> bytes:
+async def _read(environment: ToolEnvironment, target: Path, path: str) -> tuple[bytes, str]:
+    """The file's content and its digest."""
     data = bytearray()
     async with environment.open(target) as file:
         while chunk := await file.read(1 << 20):
             data += chunk
             if len(data) > MAX_FILE_BYTES:
                 raise ToolError(f"{path} is larger than {format_size(MAX_FILE_BYTES)}: change it with bash.")
-    return bytes(data)
+        return bytes(data), file.sha256
 
 
 def _edited(before: bytes, edits: Sequence[Edit], path: str) -> tuple[bytes, dict[str, Any]]:

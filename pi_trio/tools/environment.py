@@ -5,12 +5,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import os
 import re
 import secrets
 import shutil
-from collections.abc import AsyncIterator, Callable, Collection, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from itertools import count
 from pathlib import Path
@@ -22,9 +23,17 @@ import trio
 from pi_trio.tools import files, paths
 from pi_trio.tools.failure import ToolError, check_text, explain
 from pi_trio.tools.output import Output, Scratch
-from pi_trio.tools.processes import KILL_DEADLINE, TOKEN_VARIABLE, Outcome, kill_carriers, run_command
+from pi_trio.tools.processes import (
+    KILL_DEADLINE,
+    TOKEN_VARIABLE,
+    Outcome,
+    is_group,
+    kill_left_over,
+    run_command,
+)
+from pi_trio.tools.ripgrep import run_ripgrep
 
-__all__ = ["LocalEnvironment", "ReadableFile", "ToolEnvironment"]
+__all__ = ["LocalEnvironment", "ReadableFile", "Search", "ToolEnvironment"]
 
 T = TypeVar("T")
 
@@ -32,8 +41,23 @@ T = TypeVar("T")
 class ReadableFile(Protocol):
     """An open file."""
 
+    @property
+    def size(self) -> int:
+        """In bytes, when it was opened."""
+
+    @property
+    def sha256(self) -> str:
+        """Of the bytes that were read so far."""
+
     async def read(self, size: int, /) -> bytes:
         """The next bytes, at most `size`; none at the end. Raises `ToolError`."""
+
+
+class Search(Protocol):
+    """A running ripgrep."""
+
+    async def receive(self) -> bytes:
+        """The next bytes of its output; none at the end. Raises `ToolError` with its complaint."""
 
 
 class ToolEnvironment(Protocol):
@@ -52,6 +76,24 @@ class ToolEnvironment(Protocol):
     async def place(self, path: str) -> Path:
         """Where a file of this name is, or will be made."""
 
+    async def real_path(self, path: Path) -> Path:
+        """Where this path leads when its links are followed."""
+
+    async def is_folder(self, path: Path) -> bool:
+        """Whether it is a folder and not a plain file. Anything else is refused."""
+
+    async def list_folder(self, path: Path) -> list[bytes]:
+        """The names in a folder; those of folders, also behind links, end in `/`."""
+
+    def search(self, arguments: Sequence[str], folder: Path) -> AbstractAsyncContextManager[Search]:
+        """Run ripgrep in `folder`, without colours and a person's configuration. Leaving ends it."""
+
+    async def unlisted(self, folder: Path, known: Collection[bytes]) -> list[bytes]:
+        """What ripgrep's list of files passes over in the `known` folders below `folder`.
+
+        These are links and empty folders; paths are relative to `folder`.
+        """
+
     def open(self, path: Path) -> AbstractAsyncContextManager[ReadableFile]:
         """A plain file, for reading. Pipes, devices and folders are refused."""
 
@@ -61,8 +103,14 @@ class ToolEnvironment(Protocol):
     async def check_unchanged(self, path: Path) -> None:
         """Refuse if the file was opened here and then changed by somebody else."""
 
-    async def write(self, path: Path, data: bytes) -> None:
-        """Make `data` the whole content of the file, at once. Once begun it is not cancelled."""
+    async def digest(self, path: Path) -> str | None:
+        """The SHA-256 of the file's content; None if there is no such file."""
+
+    async def write(self, path: Path, data: bytes) -> str:
+        """Make `data` the whole content of the file, at once. Once begun it is not cancelled.
+
+        Returns the SHA-256 of `data`.
+        """
 
     def new_output(self) -> Output:
         """What a command may print into."""
@@ -119,6 +167,7 @@ class LocalEnvironment:
         self._token = secrets.token_hex(16)
         self._numbers = count(1)
         self._locks: WeakValueDictionary[str, trio.Lock] = WeakValueDictionary()
+        self._groups: set[int] = set()
         self._seen: dict[str, files.Stamp] = {}
 
     # ---- files
@@ -130,6 +179,26 @@ class LocalEnvironment:
     async def place(self, path: str) -> Path:
         """See `ToolEnvironment`."""
         return await _in_thread(path, lambda: paths.new_path(path, self.cwd))
+
+    async def real_path(self, path: Path) -> Path:
+        """See `ToolEnvironment`."""
+        return await _in_thread(path, lambda: Path(os.path.realpath(path)))
+
+    async def is_folder(self, path: Path) -> bool:
+        """See `ToolEnvironment`."""
+        return await _in_thread(path, lambda: files.is_folder(path))
+
+    async def list_folder(self, path: Path) -> list[bytes]:
+        """See `ToolEnvironment`."""
+        return await _in_thread(path, lambda: files.list_folder(path))
+
+    def search(self, arguments: Sequence[str], folder: Path) -> AbstractAsyncContextManager[Search]:
+        """See `ToolEnvironment`."""
+        return run_ripgrep(arguments, folder, self._child_environ(f"{self._token}.0."))
+
+    async def unlisted(self, folder: Path, known: Collection[bytes]) -> list[bytes]:
+        """See `ToolEnvironment`."""
+        return await _in_thread(folder, lambda: files.unlisted(folder, known))
 
     @asynccontextmanager
     async def open(self, path: Path) -> AsyncIterator[ReadableFile]:
@@ -153,17 +222,22 @@ class LocalEnvironment:
         if await _in_thread(path, lambda: self._differs(path)):
             raise ToolError(f"{path} was changed by somebody else after it was read. Read it again first.")
 
-    async def write(self, path: Path, data: bytes) -> None:
+    async def digest(self, path: Path) -> str | None:
         """See `ToolEnvironment`."""
-        await _in_thread(path, lambda: self._write(path, data))
+        return await _in_thread(path, lambda: files.digest(path))
+
+    async def write(self, path: Path, data: bytes) -> str:
+        """See `ToolEnvironment`."""
+        return await _in_thread(path, lambda: self._write(path, data))
 
     def _open(self, path: Path) -> _LocalFile:
         descriptor = files.open_plain(path)
         self._seen[os.path.realpath(path)] = files.stamp_of(os.fstat(descriptor))
         return _LocalFile(path, descriptor)
 
-    def _write(self, path: Path, data: bytes) -> None:
+    def _write(self, path: Path, data: bytes) -> str:
         self._seen[os.path.realpath(path)] = files.replace(path, data)
+        return hashlib.sha256(data).hexdigest()
 
     def _differs(self, path: Path) -> bool:
         seen = self._seen.get(os.path.realpath(path))
@@ -180,7 +254,7 @@ class LocalEnvironment:
         check_text(command, "command")
         token = f"{self._token}.{next(self._numbers)}."
         script = f"{self._command_prefix}\n{command}" if self._command_prefix else command
-        return await run_command(
+        outcome = await run_command(
             [self._shell, "-c", script],
             cwd=self.cwd,
             environ=self._child_environ(token),
@@ -188,11 +262,15 @@ class LocalEnvironment:
             output=output,
             timeout=timeout,
         )
+        self._groups = {group for group in self._groups if is_group(group)}
+        if outcome.still_running:
+            self._groups.add(outcome.group)
+        return outcome
 
     async def aclose(self) -> None:
         """See `ToolEnvironment`. Cannot be cancelled, and takes 2 s at most."""
         with trio.CancelScope(shield=True, deadline=trio.current_time() + KILL_DEADLINE):
-            await kill_carriers(f"{self._token}.")
+            await kill_left_over(f"{self._token}.", self._groups)
 
     def _child_environ(self, token: str) -> dict[str, str]:
         """Ours without keys. Tokens add up, so that an agent inside an agent is stopped with it."""
@@ -209,11 +287,22 @@ class _LocalFile:
     """A plain file, read in threads."""
 
     def __init__(self, path: Path, descriptor: int) -> None:
+        self.size = os.fstat(descriptor).st_size
         self._path = path
         self._file = io.FileIO(descriptor)
+        self._hash = hashlib.sha256()
+
+    @property
+    def sha256(self) -> str:
+        return self._hash.hexdigest()
 
     async def read(self, size: int, /) -> bytes:
-        return await _in_thread(self._path, lambda: self._file.read(size) or b"")
+        return await _in_thread(self._path, lambda: self._read(size))
+
+    def _read(self, size: int) -> bytes:
+        data = self._file.read(size) or b""
+        self._hash.update(data)
+        return data
 
     def close(self) -> None:
         self._file.close()

@@ -13,7 +13,7 @@ _SENTENCES = {
     errno.EACCES: "permission denied",
     errno.EPERM: "not permitted",
     errno.EISDIR: "it is a folder",
-    errno.ENOTDIR: "a part of the path is not a folder",
+    errno.ENOTDIR: "it is not a folder, or a part of its path is none",
     errno.ELOOP: "its links run in a circle",
     errno.ENAMETOOLONG: "the name is too long",
     errno.ENOSPC: "the disk is full",

@@ -5,16 +5,18 @@ Everything here blocks and belongs in a thread.
 
 from __future__ import annotations
 
-import contextlib
+import hashlib
 import os
 import secrets
 import stat
+from collections.abc import Collection
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, TypeAlias
 
 from pi_trio.tools.failure import ToolError
 
-__all__ = ["Stamp", "open_plain", "replace", "stamp_of"]
+__all__ = ["Stamp", "digest", "is_folder", "list_folder", "open_plain", "replace", "stamp_of", "unlisted"]
 
 Stamp: TypeAlias = tuple[int, int, int]
 """Inode, size and time of change in nanoseconds: differs when the file was changed."""
@@ -66,9 +68,59 @@ def replace(path: Path, data: bytes) -> Stamp:
     if not status.st_mode & 0o222 or not os.access(target, os.W_OK):
         raise ToolError(f"{path}: the file is read-only.")
     if status.st_nlink == 1 and status.st_uid == os.geteuid():
-        with contextlib.suppress(PermissionError):  # the folder, or the group: rewrite it then
+        with suppress(PermissionError):  # the folder, or the group: rewrite it then
             return _put(target, data, like=status)
     return _rewrite(target, data)
+
+
+def is_folder(path: Path) -> bool:
+    """Whether it is a folder and not a plain file. Raises `OSError`, and `ToolError` for anything else."""
+    status = path.stat()
+    if stat.S_ISDIR(status.st_mode):
+        return True
+    _refuse_special(path, status)
+    return False
+
+
+def list_folder(path: Path) -> list[bytes]:
+    """The names in a folder; those of folders, also behind links, end in `/`. Raises `OSError`."""
+    with os.scandir(os.fsencode(path)) as entries:
+        return [each.name + b"/" if _leads_to_folder(each) else each.name for each in entries]
+
+
+def unlisted(folder: Path, known: Collection[bytes]) -> list[bytes]:
+    """The links and empty folders in the `known` folders below `folder`, all relative to it."""
+    found: list[bytes] = []
+    for each in known:
+        with suppress(OSError), os.scandir(os.path.join(os.fsencode(folder), each)) as entries:  # noqa: PTH118 bytes
+            for entry in entries:
+                path = os.path.join(each, entry.name)  # noqa: PTH118 bytes
+                if entry.is_symlink() or (path not in known and entry.is_dir() and _is_empty(entry)):
+                    found.append(path + b"/" if _leads_to_folder(entry) else path)
+    return found
+
+
+def digest(path: Path) -> str | None:
+    """The SHA-256 of a plain file's content; None if there is none. Raises as `open_plain` does."""
+    try:
+        descriptor = open_plain(path)
+    except FileNotFoundError:
+        return None
+    with os.fdopen(descriptor, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _leads_to_folder(entry: os.DirEntry[bytes]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:  # its links run in a circle
+        return False
+
+
+def _is_empty(folder: os.DirEntry[bytes]) -> bool:
+    with suppress(OSError), os.scandir(folder) as entries:  # a private one is passed over
+        return next(entries, None) is None
+    return False
 
 
 def _refuse_special(path: Path, status: os.stat_result) -> None:

@@ -18,6 +18,11 @@ class ImageHeader:
     width: int
     height: int
 
+    @property
+    def size(self) -> tuple[int, int]:
+        """Width and height."""
+        return self.width, self.height
+
 
 def read_header(data: bytes) -> ImageHeader | None:
     """The header that `data`, the start of a file, begins with; None if it is no known image."""

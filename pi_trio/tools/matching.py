@@ -16,6 +16,7 @@ from attrs import frozen
 
 from pi_trio.tools.document import Replacement, with_line_feeds
 from pi_trio.tools.failure import ToolError
+from pi_trio.tools.nearest import nearest_hint
 
 __all__ = ["Edit", "common_start", "find_replacements"]
 
@@ -50,6 +51,8 @@ def find_replacements(text: str, edits: Sequence[Edit], path: str) -> list[Repla
         if not spans:
             tolerant = tolerant or _Tolerant(text)
             spans = list(tolerant.spans(old))
+        if not spans:
+            raise _not_found(text, old, index, path)
         start, end = _only(spans, index, path)
         found.append((Replacement(start, end, with_line_feeds(edit.new)), index))
     found.sort()
@@ -69,12 +72,15 @@ def _spans(text: str, wanted: str) -> Iterator[tuple[int, int]]:
         at = text.find(wanted, at + 1)
 
 
+def _not_found(text: str, old: str, index: int, path: str) -> ToolError:
+    hint = nearest_hint(text, old)
+    return ToolError(
+        f"edits[{index}].oldText was not found in {path}. It must be what the file has, blanks and line ends "
+        f"included. {hint or 'Read the file again.'}"
+    )
+
+
 def _only(spans: list[tuple[int, int]], index: int, path: str) -> tuple[int, int]:
-    if not spans:
-        raise ToolError(
-            f"edits[{index}].oldText was not found in {path}. "
-            "It must be what the file has, blanks and line ends included; read the file again."
-        )
     if len(spans) > 1:
         raise ToolError(
             f"edits[{index}].oldText is in {path} {len(spans)} times. "

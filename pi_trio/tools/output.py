@@ -13,6 +13,7 @@ import secrets
 import shutil
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import trio
@@ -61,9 +62,10 @@ class Scratch:
 
 
 class Output:
-    """Grows by `write`; any number of looks in between."""
+    """Grows by `write`; any number of looks in between. `on_chunk` is told of each piece."""
 
     def __init__(self, scratch: Scratch) -> None:
+        self.on_chunk: Callable[[bytes], None] | None = None
         self.total_bytes = 0
         self.log_path: Path | None = None
         self.log_error: OSError | None = None
@@ -77,6 +79,8 @@ class Output:
 
     async def write(self, chunk: bytes) -> None:
         """Take in the next bytes. If this is cancelled, they are in memory and in the file."""
+        if self.on_chunk is not None:
+            self.on_chunk(chunk)
         logged = self.log_path is not None or self.log_error is not None
         self._count(chunk)
         self._keep(chunk)

@@ -13,7 +13,7 @@ import os
 import signal
 import subprocess
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from math import inf
 from pathlib import Path
@@ -25,7 +25,7 @@ from pi_trio.nursery import plain_nursery
 from pi_trio.tools.failure import ToolError, explain
 from pi_trio.tools.output import Output
 
-__all__ = ["KILL_DEADLINE", "TOKEN_VARIABLE", "Outcome", "kill_carriers", "run_command"]
+__all__ = ["KILL_DEADLINE", "TOKEN_VARIABLE", "Outcome", "is_group", "kill_left_over", "run_command"]
 
 TOKEN_VARIABLE = "PI_TRIO_COOKIE"  # noqa: S105 the name of a variable, no secret
 
@@ -46,13 +46,20 @@ _HAS_PROC = Path("/proc/self/environ").exists()
 class Outcome:
     """How a command ended: by itself (`exit_code`), by a signal, or because its time was over.
 
-    `still_running`: it left something running in the background.
+    `still_running`: it left something running in the background, as a rule in its process
+    `group`.
     """
 
     exit_code: int | None = None
     signal: int | None = None
     timed_out: bool = False
     still_running: bool = False
+    group: int = 0
+
+    @property
+    def status(self) -> int | None:
+        """As a shell has it: death by a signal is 128 and its number."""
+        return self.exit_code if self.signal is None else 128 + self.signal
 
 
 async def run_command(
@@ -77,7 +84,9 @@ async def run_command(
             await _follow(process, reader)
         code = process.poll()
         if code is not None:
-            return _outcome(code, not reader.ended or await _runs_on(process.pid, token))
+            still_running = not reader.ended or await _runs_on(process.pid, token)
+            ended, by_signal = (code, None) if code >= 0 else (None, -code)
+            return Outcome(ended, by_signal, still_running=still_running, group=process.pid)
         await _stop(process, reader, token)
         return Outcome(timed_out=True)
     except BaseException:
@@ -130,11 +139,18 @@ async def _follow(process: trio.Process, reader: _Reader) -> None:
 
 async def _runs_on(group: int, token: str) -> bool:
     """Whether the group of a process that has ended has others, not counting dead ones."""
+    if not is_group(group):
+        return False
+    return not _HAS_PROC or bool(await trio.to_thread.run_sync(_carriers, token.encode()))
+
+
+def is_group(group: int) -> bool:
+    """Whether there is a process in the group; where there is no /proc, a living one."""
     try:
         os.killpg(group, 0)
     except (ProcessLookupError, PermissionError):  # macOS refuses where only dead ones are left
         return False
-    return not _HAS_PROC or bool(await trio.to_thread.run_sync(_carriers, token.encode()))
+    return True
 
 
 async def _stop(process: trio.Process, reader: _Reader, token: str) -> None:
@@ -145,12 +161,6 @@ async def _stop(process: trio.Process, reader: _Reader, token: str) -> None:
         await kill_carriers(token)
         await process.wait()
         await reader.take_rest()
-
-
-def _outcome(code: int, still_running: bool) -> Outcome:
-    if code < 0:
-        return Outcome(signal=-code, still_running=still_running)
-    return Outcome(code, still_running=still_running)
 
 
 # ---------------------------------------------------------------- output
@@ -175,7 +185,11 @@ class _Reader:
         self._end.set()
 
     async def wait_quiet(self) -> None:
-        """Until the end, or until nothing comes any more; at most `DRAIN` seconds."""
+        """Until the end, or until nothing comes any more; at most `DRAIN` seconds.
+
+        Silence counts from now on: the last output of a process comes together with its end.
+        """
+        self._last = trio.current_time()
         with trio.move_on_after(DRAIN):
             while not self.ended and trio.current_time() < self._last + IDLE:
                 with trio.move_on_at(self._last + IDLE):
@@ -206,6 +220,17 @@ def _discard(descriptor: int) -> None:
 
 
 # ---------------------------------------------------------------- stopping
+
+
+async def kill_left_over(token: str, groups: Iterable[int]) -> None:
+    """Kill what finished commands left running: all that carries `token`, else their groups.
+
+    A group's number may be another's by now, so groups count only where there is no /proc.
+    """
+    if not _HAS_PROC:
+        for group in groups:
+            _signal(os.killpg, group)
+    await kill_carriers(token)
 
 
 async def kill_carriers(token: str) -> None:

@@ -2,35 +2,46 @@
 
 from __future__ import annotations
 
-import base64
-import codecs
-import math
 import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import trio
 from attrs import evolve
 
-from pi_trio.messages import ImageContent, TextContent
+from pi_trio.messages import TextContent
 from pi_trio.tool import OnUpdate, Tool, ToolResult
+from pi_trio.tools.changes import touched
 from pi_trio.tools.environment import ReadableFile, ToolEnvironment
 from pi_trio.tools.failure import ToolError
-from pi_trio.tools.images import ImageHeader, is_whole, read_header
+from pi_trio.tools.images import ImageHeader, read_header
+from pi_trio.tools.picture import check_openable, picture
 from pi_trio.tools.truncate import MAX_BYTES, MAX_LINES, Truncation, format_size, truncate_head
+from pi_trio.tools.window import Window
 
 __all__ = ["read_tool"]
 
-MAX_IMAGE_PIXELS = 2000
-MAX_IMAGE_BYTES = 4_718_592 * 3 // 4
-"""4.5 MiB as base64."""
-
 _CHUNK = 1 << 20
-_SNIFF = 8192
+_COUNTED_BYTES = 16 << 20
+"""Larger files are read only as far as they are shown, so their lines are not counted."""
+
+_KINDS = {
+    b"\x7fELF": "a program",
+    b"\xcf\xfa\xed\xfe": "a program",
+    b"PK\x03\x04": "a ZIP archive",
+    b"\x1f\x8b": "gzip",
+    b"BZh": "bzip2",
+    b"\xfd7zXZ": "xz",
+    b"\x28\xb5\x2f\xfd": "Zstandard",
+    b"%PDF": "a PDF document",
+    b"SQLite format 3": "an SQLite database",
+}
 
 _DESCRIPTION = (
-    f"Read a file: the lines of a text file, or an image (PNG, JPEG, GIF, WebP). At most {MAX_LINES} lines "
-    f"or {format_size(MAX_BYTES)} come at once, whichever is less; a note at the end says how to go on. "
+    f"Read a file: the lines of a text file, or an image (PNG, JPEG, GIF, WebP, BMP). At most {MAX_LINES} "
+    f"lines or {format_size(MAX_BYTES)} come at once, whichever is less; a note at the end says how to go "
+    "on. "
     "Binary files are described, not shown."
 )
 
@@ -55,10 +66,12 @@ def read_tool(environment: ToolEnvironment) -> Tool:
             head = await file.read(_CHUNK)
             header = read_header(head)
             if header is not None:
-                return await _read_image(path, header, head, file)
-            window = _Window(int(args.get("offset", 1)), args.get("limit"))
+                return await _read_image(path, found, header, head, file)
+            window = Window(int(args.get("offset", 1)), args.get("limit"))
             await _scan(window, head, file)
-        return _text_result(path, found, window)
+            if window.binary:
+                return ToolResult(f"{path} is {_kind(head)} of {format_size(file.size)}, which is not shown.")
+            return _text_result(path, found, window, file)
 
     return Tool(
         name="read",
@@ -73,139 +86,84 @@ def read_tool(environment: ToolEnvironment) -> Tool:
 # ---------------------------------------------------------------- text
 
 
-class _Window:
-    """The wanted lines of a file that comes in chunks: kept as far as they can be shown, and counted."""
-
-    def __init__(self, first: int, limit: int | None) -> None:
-        self.first = first
-        self.past = math.inf if limit is None else first + int(limit)
-        self.binary = False
-        self.kept = bytearray()
-        self.size = 0
-        self.first_line_size = 0
-        self._first_line_ended = False
-        self._file_size = 0
-        self._line_ends = 0
-        self._open_line = False
-
-    def feed(self, chunk: bytes) -> None:
-        """Take in the next bytes of the file."""
-        if not self._file_size:
-            self.binary = b"\0" in chunk[:_SNIFF]
-        start = self._offset(chunk, self.first)
-        part = chunk[start : self._offset(chunk, self.past)]
-        self._count_first_line(part)
-        self.size += len(part)
-        self.kept += part[: MAX_BYTES + 64 - len(self.kept)]  # a little more than can be shown
-        self._file_size += len(chunk)
-        self._line_ends += chunk.count(b"\n")
-        self._open_line = not chunk.endswith(b"\n")
-
-    @property
-    def total_lines(self) -> int:
-        """Lines of the whole file."""
-        return self._line_ends + self._open_line
-
-    @property
-    def lines(self) -> int:
-        """Wanted lines that exist."""
-        return int(min(self.total_lines + 1, self.past)) - self.first
-
-    def decoded(self) -> tuple[str, bool]:
-        """What was kept, and whether it is UTF-8; else it is taken for Latin-1."""
-        whole = self.size == len(self.kept)
-        try:
-            text = codecs.getincrementaldecoder("utf-8")().decode(self.kept, whole)
-        except UnicodeDecodeError:
-            return self.kept.decode("latin-1"), False
-        return text.removeprefix("\ufeff") if self.first == 1 else text, True
-
-    def _offset(self, chunk: bytes, line: float) -> int:
-        """Where the line, counted from 1, begins in `chunk`, or the nearest end of it."""
-        ends = line - 1 - self._line_ends
-        if ends <= 0:
-            return 0
-        if ends > len(chunk) or len(pieces := chunk.split(b"\n", int(ends))) <= ends:
-            return len(chunk)
-        return len(chunk) - len(pieces[-1])
-
-    def _count_first_line(self, part: bytes) -> None:
-        if not self._first_line_ended:
-            end = part.find(b"\n")
-            self._first_line_ended = end >= 0
-            self.first_line_size += end if end >= 0 else len(part)
-
-
-async def _scan(window: _Window, head: bytes, file: ReadableFile) -> None:
+async def _scan(window: Window, head: bytes, file: ReadableFile) -> None:
+    """Read what is wanted, and all of the file unless it is large: then its lines stay uncounted."""
     chunk = head
     while chunk and not window.binary:
         window.feed(chunk)
+        if file.size > _COUNTED_BYTES and window.full:
+            break
         chunk = await file.read(_CHUNK)
 
 
-def _text_result(path: str, found: Path, window: _Window) -> ToolResult:
-    if window.binary or b"\0" in window.kept:
-        return ToolResult(
-            f"{path} is a binary file, or text in UTF-16. Look into it with bash, such as with xxd or iconv."
-        )
+def _kind(head: bytes) -> str:
+    """What a binary file is, by its first bytes."""
+    named = next((kind for start, kind in _KINDS.items() if head.startswith(start)), None)
+    return f"a binary file ({named})" if named else "a binary file"
+
+
+def _text_result(path: str, found: Path, window: Window, file: ReadableFile) -> ToolResult:
     if window.total_lines < window.first and window.first > 1:
         lines = f"{window.total_lines} lines total"
         raise ToolError(f"Offset {window.first} is beyond end of file ({lines})")
-    text, is_utf8 = window.decoded()
-    part = truncate_head(text)
-    notes = [] if is_utf8 else ["[Not UTF-8: shown as Latin-1.]"]
-    notes += _notes(path, found, window, part)
-    details = None
+    part = truncate_head(window.decoded())
+    notes = _notes(path, found, window, part, file.size)
+    digest = file.sha256 if window.taken >= file.size else None
+    details = touched(found, digest, digest)
     if part.truncated:
         whole = evolve(part, total_lines=window.lines, total_bytes=window.size)
-        details = {"truncation": whole.details()}
+        details["truncation"] = whole.details()
     content = part.content or ("" if notes else "(empty file)")
     return ToolResult(
         "\n\n".join(filter(None, [content.rstrip("\n") if notes else content, *notes])), details
     )
 
 
-def _notes(path: str, found: Path, window: _Window, part: Truncation) -> list[str]:
+def _notes(path: str, found: Path, window: Window, part: Truncation, size: int) -> list[str]:
     """What the model must know beside the lines, and how it gets at the rest."""
     as_asked = found.name in (Path(path).name, Path(path.removeprefix("@")).name)
     notes = [] if as_asked else [f"[The file is named {found.name!r}.]"]
+    if window.encoding != "UTF-8":
+        notes.append(f"[Not UTF-8: shown as {window.encoding}.]")
+    if rest := _rest(path, window, part, size):
+        notes.append(rest)
+    return notes
+
+
+def _rest(path: str, window: Window, part: Truncation, size: int) -> str | None:
+    """What of the file is not shown."""
     first, total = window.first, window.total_lines
     limit = format_size(MAX_BYTES)
     last = first + part.output_lines - 1
+    counted = window.taken >= size
     if part.first_line_exceeds_limit:
-        size = format_size(window.first_line_size)
+        line = f"{'' if counted else 'more than '}{format_size(window.first_line_size)}"
         command = f"sed -n '{first}p' {shlex.quote(path)} | head -c {MAX_BYTES}"
-        notes.append(f"[Line {first} is {size}, exceeds {limit} limit. Use bash: {command}]")
-    elif part.truncated:
+        return f"[Line {first} is {line}, exceeds {limit} limit. Use bash: {command}]"
+    if part.truncated:
         why = f" ({limit} limit)" if part.truncated_by == "bytes" else ""
-        notes.append(f"[Showing lines {first}-{last} of {total}{why}. Use offset={last + 1} to continue.]")
-    elif last < total:
-        notes.append(f"[{total - last} more lines in file. Use offset={last + 1} to continue.]")
-    return notes
+        of = total if counted else f"a file of {format_size(size)}"
+        return f"[Showing lines {first}-{last} of {of}{why}. Use offset={last + 1} to continue.]"
+    if not counted:
+        return f"[More lines in this file of {format_size(size)}. Use offset={last + 1} to continue.]"
+    if last < total:
+        return f"[{total - last} more lines in file. Use offset={last + 1} to continue.]"
+    return None
 
 
 # ---------------------------------------------------------------- images
 
 
-async def _read_image(path: str, header: ImageHeader, head: bytes, file: ReadableFile) -> ToolResult:
-    """The image as it is; one that a provider would refuse is refused here, before it is stored."""
-    size = f"{header.width}×{header.height}"
-    if header.mime_type == "image/bmp":
-        raise ToolError(f"{path} is a BMP image of {size}. Convert it to PNG with bash to look at it.")
-    if max(header.width, header.height) > MAX_IMAGE_PIXELS:
-        raise ToolError(
-            f"{path} is an image of {size} pixels; at most {MAX_IMAGE_PIXELS} a side can be shown. "
-            "Make a smaller copy with bash to look at it."
-        )
-    data = bytearray(head)
-    while len(data) <= MAX_IMAGE_BYTES and (chunk := await file.read(_CHUNK)):
-        data += chunk
-    if len(data) > MAX_IMAGE_BYTES:
-        limit = format_size(MAX_IMAGE_BYTES)
-        raise ToolError(
-            f"{path} is an image of more than {limit}. Make a smaller copy with bash to look at it."
-        )
-    if not is_whole(header.mime_type, data):
-        raise ToolError(f"{path} is an image that is damaged: its end is missing.")
-    image = ImageContent(base64.b64encode(data).decode(), header.mime_type)
-    return ToolResult((TextContent(f"Read image file [{header.mime_type}]"), image))
+async def _read_image(
+    path: str, found: Path, header: ImageHeader, head: bytes, file: ReadableFile
+) -> ToolResult:
+    try:
+        check_openable(header, file.size)
+        data = bytearray(head)
+        while chunk := await file.read(_CHUNK):
+            data += chunk
+        shown = await trio.to_thread.run_sync(picture, header, bytes(data))
+    except ToolError as error:
+        raise ToolError(f"{path}: {error}") from None
+    note = TextContent("\n".join((f"Read image file [{shown.image.mime_type}]", *shown.notes)))
+    return ToolResult((note, shown.image), touched(found, file.sha256, file.sha256))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Iterable
 from itertools import islice
 from typing import Any, Literal
@@ -22,6 +23,9 @@ __all__ = [
 MAX_LINES = 2000
 MAX_BYTES = 51_200
 MAX_LINE_CHARACTERS = 500
+
+_FIRST_MARK = "\u0300"
+_MAX_LETTER = 32
 
 
 @frozen(kw_only=True)
@@ -74,8 +78,8 @@ def truncate_tail(text: str, *, max_lines: int = MAX_LINES, max_bytes: int = MAX
 
 
 def cut_line(line: str, limit: int = MAX_LINE_CHARACTERS) -> str:
-    """`line`, or its first `limit` characters and a mark."""
-    return line if len(line) <= limit else f"{line[:limit]}... [truncated]"
+    """`line`, or its first `limit` characters and a mark; fewer where a letter has several."""
+    return line if len(line) <= limit else f"{line[: _letter_start(line, limit)]}... [truncated]"
 
 
 def format_size(size: int) -> str:
@@ -139,12 +143,44 @@ def _fitting(lines: Iterable[str], max_lines: int, max_bytes: int) -> tuple[int,
 
 
 def _end_of(line: str, max_bytes: int) -> str:
-    """The last characters of `line` that fit."""
+    """The last letters of `line` that fit."""
     data = line.encode("utf-8", "surrogatepass")
     start = max(0, len(data) - max_bytes)
     while start < len(data) and data[start] & 0xC0 == 0x80:
         start += 1
-    return data[start:].decode("utf-8", "surrogatepass")
+    end = data[start:].decode("utf-8", "surrogatepass")
+    at = len(line) - len(end)
+    ends = range(at, min(at + _MAX_LETTER, len(line)) + 1)
+    return line[next((each for each in ends if _letter_start(line, each) == each), at) :]
+
+
+def _letter_start(text: str, at: int) -> int:
+    """Where the letter begins that `at` is in: one may be several characters, as é, 👩‍👧 and 🇳🇴 can be."""
+    if not 0 < at < len(text) or text[at] < _FIRST_MARK:
+        return at
+    least = max(0, at - _MAX_LETTER)
+    start = next((each for each in range(at, least, -1) if not _goes_on(text[each - 1], text[each])), least)
+    if start == least > 0:
+        return at  # no letter of a language is that long
+    halves = 0
+    while start > halves and _is_half_flag(text[start]) and _is_half_flag(text[start - halves - 1]):
+        halves += 1
+    return start - halves % 2
+
+
+def _goes_on(before: str, character: str) -> bool:
+    """Whether `character` belongs to the same letter as the one before it."""
+    return (
+        unicodedata.category(character) in ("Mn", "Me", "Mc")
+        or "\U0001f3fb" <= character <= "\U0001f3ff"  # skin colours
+        or "\u200d" in (before, character)  # the joiner
+        or "\u1160" <= character <= "\u11ff"  # vowels and finals of Korean
+        or "\U000e0020" <= character <= "\U000e007f"  # tags, as in regional flags
+    )
+
+
+def _is_half_flag(character: str) -> bool:
+    return "\U0001f1e6" <= character <= "\U0001f1ff"
 
 
 def _camel(name: str) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pi_trio.tool import OnUpdate, Tool, ToolResult
+from pi_trio.tools.changes import touched
 from pi_trio.tools.environment import ToolEnvironment
 from pi_trio.tools.failure import ToolError
 
@@ -40,8 +41,9 @@ def write_tool(environment: ToolEnvironment) -> Tool:
         target = await environment.place(path)
         async with environment.changing(target):
             await environment.check_unchanged(target)
-            await environment.write(target, data)
-        return ToolResult(f"Successfully wrote to {path}")
+            before = await environment.digest(target)
+            after = await environment.write(target, data)
+        return ToolResult(f"Successfully wrote to {path}", touched(target, before, after))
 
     return Tool(
         name="write",

@@ -284,3 +284,57 @@ def test_a_signal_stops_the_run_and_its_commands(program, stub, tmp_path, number
     assert [message["role"] for message in _messages(entries)] == ["user", "assistant", "toolResult"]
     stub.says("Going on.")
     assert program.run("-c", "-p", "and now?").stdout == "Going on.\n"
+
+
+# ------------------------------------------------------------------ what tools may do
+
+
+def _results(program: Any) -> list[str]:
+    (entries,) = program.sessions()
+    return [
+        message["content"][0]["text"] for message in _messages(entries) if message["role"] == "toolResult"
+    ]
+
+
+def test_read_only_looks_and_changes_nothing(program, stub) -> None:
+    (program.project / "a.txt").write_text("needle\n")
+    stub.calls(
+        ("grep", {"pattern": "needle"}),
+        ("find", {"pattern": "*.txt"}),
+        ("ls", {}),
+        ("bash", {"command": "touch made"}),
+        ("write", {"path": "made", "content": ""}),
+    )
+    stub.says("Done.")
+    assert program.run("--read-only", "-p", "look").returncode == 0
+    declared = [tool["function"]["name"] for tool in stub.requests[0]["tools"]]
+    assert declared == ["read", "grep", "find", "ls"]
+    assert _results(program)[:3] == ["a.txt:1: needle", "a.txt", "a.txt"]
+    assert not (program.project / "made").exists()
+
+
+def test_a_planted_secret_does_not_reach_a_request(program, stub) -> None:
+    """SE-12: a text in a file talks the model into it, by every tool that it has."""
+    secret = "planted-secret-value"
+    (program.project / ".env").write_text(f"KEY={secret}\n")
+    (program.project / "notes").symlink_to(".env")
+    program.write(
+        "settings.json",
+        {"defaultProvider": "stub", "defaultModel": "m", "defaultTools": ["+grep", "+find", "+ls"]},
+    )
+    stub.calls(
+        ("read", {"path": ".env"}),
+        ("read", {"path": "notes"}),
+        ("grep", {"pattern": "KEY"}),
+        ("grep", {"pattern": "KEY", "path": ".env"}),
+        ("bash", {"command": "cat .env"}),
+        ("bash", {"command": "python3 -c 'print(1)' < notes; grep -n KEY ./.env"}),
+    )
+    stub.says("Done.")
+    assert program.run("-p", "read the notes").returncode == 0
+    assert len(stub.requests) == 2
+    assert secret not in json.dumps(stub.requests)
+    refused = [
+        text for text in _results(program) if text.startswith("Not run, because a person must be asked")
+    ]
+    assert len(refused) == 5

@@ -21,6 +21,11 @@ def test_options_may_stand_among_the_messages() -> None:
     assert (namespace.messages, namespace.model, namespace.print) == (["a", "b", "c"], "m", True)
 
 
+def test_read_only_is_a_mode() -> None:
+    assert runtime_config(_parse("--read-only")).mode == "read-only"
+    assert runtime_config(_parse()).mode is None
+
+
 def test_after_two_dashes_all_are_messages() -> None:
     namespace = _parse("-p", "--", "--model", "--", "-c")
     assert (namespace.messages, namespace.model, namespace.resume) == (["--model", "--", "-c"], None, False)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import base64
+import io
 from pathlib import Path
 
 import pytest
+from PIL import Image
 
 from pi_trio.cli.prompts import Prompt, gather_prompts
 from pi_trio.errors import UsageError
@@ -33,12 +35,29 @@ def test_piped_text_alone_is_a_prompt() -> None:
 
 
 def test_an_image_is_told_by_its_content(folder: Path) -> None:
-    data = b"\x89PNG\r\n\x1a\n" + bytes(8)
+    data = _png(2, 2)
     (folder / "picture.txt").write_bytes(data)
     (folder / "gif.txt").write_text("GIF is a format")
     first, *_ = gather_prompts(["@picture.txt", "@gif.txt", "what is it?"], "")
     assert first.images == (ImageContent(base64.b64encode(data).decode(), "image/png"),)
     assert first.text.startswith(f'<file name="{folder}/picture.txt"></file>\n<file name="{folder}/gif.txt">')
+
+
+def test_an_image_that_a_provider_would_refuse_is_mended_or_refused(folder: Path) -> None:
+    """RD-01"""
+    (folder / "wide").write_bytes(_png(4000, 10))
+    (folder / "cut").write_bytes(_png(40, 10)[:-4])
+    (first,) = gather_prompts(["@wide", "what is it?"], "")
+    assert "[Original 4000x10, shown as 2000x5." in first.text
+    assert first.images[0].mime_type == "image/png"
+    with pytest.raises(UsageError, match="cut: The image of 40×10 is damaged"):
+        gather_prompts(["@cut", "what is it?"], "")
+
+
+def _png(width: int, height: int) -> bytes:
+    file = io.BytesIO()
+    Image.new("RGB", (width, height)).save(file, "PNG")
+    return file.getvalue()
 
 
 def test_an_empty_file_is_skipped(folder: Path) -> None:

@@ -22,6 +22,7 @@ from pi_trio.llm import demo
 from pi_trio.remote.interface import CommandInfo
 from pi_trio.resources.config import RuntimeConfig
 from pi_trio.resources.trust import Trust
+from pi_trio.tools.gate import Gate
 
 
 @pytest.fixture(autouse=True)
@@ -488,7 +489,7 @@ async def test_a_provider_that_models_json_could_not_have_is_refused(folder: Pat
 
 async def test_without_extensions_nothing_listens(folder: Path) -> None:
     async with session_of(folder) as session:
-        assert session.harness.options.hooks.before_tool_call is None
+        assert isinstance(session.harness.options.hooks.before_tool_call.__self__, Gate)
         assert not session.harness.hub._listeners
         assert not [
             name for name in sys.modules if name.startswith("pi_trio_extension_") and str(folder) in name

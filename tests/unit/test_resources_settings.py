@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pi_trio.errors import ConfigError
-from pi_trio.resources.settings import Retry, Settings, load_settings
+from pi_trio.resources.settings import GateSettings, Retry, Settings, load_settings
 
 
 def _load(tmp_path: Path, content: str) -> tuple[Settings, tuple[str, ...]]:
@@ -101,3 +101,27 @@ def test_a_misspelt_key_is_told(tmp_path: Path, content: str, hint: str) -> None
 def test_settings_that_only_pi_knows_are_no_mistakes(tmp_path: Path) -> None:
     content = '{"$schema": "x", "compaction": {"enabled": true}, "retry": {"provider": {"maxRetries": 1}}}'
     assert _load(tmp_path, content) == (Settings(), ())
+
+
+def test_lists_are_lists_of_texts(tmp_path: Path) -> None:
+    settings, findings = _load(
+        tmp_path, '{"defaultTools": ["+grep"], "gate": {"mode": "ask", "allow": ["write"]}}'
+    )
+    assert (settings.default_tools, findings) == (("+grep",), ())
+    assert settings.gate == GateSettings(mode="ask", allow=("write",))
+    _, (finding,) = _load(tmp_path, '{"defaultTools": "read"}')
+    assert finding.endswith("defaultTools must be a list of texts; the default is used")
+
+
+@pytest.mark.parametrize(
+    ("gate", "error"),
+    [
+        ('"ask"', "gate must be an object$"),
+        ('{"mode": "readonly"}', "gate.mode must be one of auto, ask, read-only$"),
+        ('{"deny": "bash(rm *)"}', "gate.deny must be a list of texts$"),
+        ('{"denied": []}', "gate.denied is not a setting"),
+    ],
+)
+def test_a_mistake_about_what_is_forbidden_stops_the_start(tmp_path: Path, gate: str, error: str) -> None:
+    with pytest.raises(ConfigError, match=rf"settings\.json:1: {error}"):
+        _load(tmp_path, f'{{"gate": {gate}}}')

@@ -20,6 +20,8 @@ from pi_trio.errors import BusyError, ConfigError, SessionError, UsageError
 from pi_trio.events import (
     AgentEvent,
     AgentSettled,
+    ApprovalRequested,
+    ApprovalResolved,
     EntryAppended,
     ToolExecutionStart,
     ToolExecutionUpdate,
@@ -29,7 +31,8 @@ from pi_trio.hub import Outbox
 from pi_trio.llm import demo
 from pi_trio.remote.interface import Runtime, Snapshot
 from pi_trio.resources.config import RuntimeConfig
-from pi_trio.resources.settings import Settings
+from pi_trio.resources.settings import GateSettings, Settings
+from pi_trio.wire import event_to_json
 
 
 @pytest.fixture
@@ -277,3 +280,115 @@ async def test_sessions_of_pi_open_and_go_on(project: Path, shared: Path, name: 
     added = [loads(line) for line in after[len(before) :].splitlines()]
     assert added[0]["parentId"] == loads(before.splitlines()[-1])["id"]
     assert [_role(entry) for entry in added if _role(entry)] == ["system", "user", "assistant"]
+
+
+# ---- tools and what they may do
+
+
+def _declared(runtime: LocalRuntime, session_id: str) -> list[str]:
+    return [tool.name for tool in runtime._open(session_id).harness.options.tools]
+
+
+@pytest.mark.parametrize(
+    ("choice", "declared"),
+    [
+        (("read", "bash", "edit", "write"), ["read", "bash", "edit", "write"]),
+        (("+grep", "-bash"), ["read", "edit", "write", "grep"]),
+        (("ls", "+find"), ["ls", "find"]),
+    ],
+)
+async def test_the_tools_of_the_settings(project: Path, choice: tuple[str, ...], declared: list[str]) -> None:
+    async with runtime_of(project, settings=Settings(default_tools=choice)) as runtime:
+        assert _declared(runtime, (await runtime.new_session()).session.id) == declared
+
+
+async def test_a_tool_that_is_not_there_is_told(project: Path) -> None:
+    async with runtime_of(project, settings=Settings(default_tools=("+grpe",))) as runtime:
+        (finding,) = (await runtime.new_session()).findings
+        assert finding.startswith(
+            "settings.json: defaultTools: there is no tool 'grpe'; there are read, bash,"
+        )
+
+
+async def test_read_only_has_other_tools_and_the_model_is_told(project: Path) -> None:
+    async with runtime_of(project, mode="read-only") as runtime:
+        snapshot = await runtime.new_session()
+        assert snapshot.mode == "read-only"
+        await _say(runtime, snapshot.session.id, "search small and list the files")
+        bodies = await _bodies(runtime, snapshot)
+        (system,) = [each["message"] for each in bodies if _role(each) == "system"]
+        assert [tool["name"] for tool in system["toolsAdded"]] == ["read", "grep", "find", "ls"]
+        results = [each["message"]["content"][0]["text"] for each in bodies if _role(each) == "toolResult"]
+        assert results == ["README.md:1: # A small project", "README.md"]
+
+
+async def test_a_mode_is_changed_within_a_session(project: Path) -> None:
+    async with runtime_of(project) as runtime:
+        snapshot = await runtime.new_session()
+        await runtime.set_mode(snapshot.session.id, "read-only")
+        assert (await runtime.snapshot(snapshot.session.id)).mode == "read-only"
+        assert _declared(runtime, snapshot.session.id) == ["read", "grep", "find", "ls"]
+        await runtime.set_mode(snapshot.session.id, "auto")
+        await _say(runtime, snapshot.session.id, "write hello to notes.txt")
+        assert (project / "notes.txt").read_text() == "hello\n"
+
+
+async def test_where_nobody_can_be_asked_the_call_is_not_run(project: Path) -> None:
+    settings = Settings(gate=GateSettings(mode="ask"))
+    async with runtime_of(project, settings=settings) as runtime:
+        snapshot = await runtime.new_session()
+        await _say(runtime, snapshot.session.id, "write hello to notes.txt and read README.md")
+        results = [
+            each["message"] for each in await _bodies(runtime, snapshot) if _role(each) == "toolResult"
+        ]
+        assert [result["isError"] for result in results] == [True, False]
+        assert "a person must be asked and none is here" in results[0]["content"][0]["text"]
+        assert not (project / "notes.txt").exists()
+
+
+@pytest.mark.parametrize(("answer", "written"), [("once", True), ("no", False)])
+async def test_a_question_waits_for_its_answer(project: Path, answer: Any, written: bool) -> None:
+    async with runtime_of(project, mode="ask", can_ask=True) as runtime:
+        session_id = (await runtime.new_session()).session.id
+        told: list[AgentEvent] = []
+        asked = trio.Event()
+
+        def listen(event: AgentEvent) -> None:
+            if isinstance(event, (ApprovalRequested, ApprovalResolved)):
+                told.append(event)
+                asked.set()
+
+        runtime._open(session_id).harness.hub.subscribe(listen)
+        await runtime.prompt(session_id, "write hello to notes.txt")
+        await asked.wait()
+        (question,) = (await runtime.snapshot(session_id)).questions
+        assert question.args == {"path": "notes.txt", "content": "hello\n"}
+        assert not (project / "notes.txt").exists()
+        await runtime.answer(session_id, question.id, answer)
+        await runtime.wait_for_idle(session_id)
+        assert (project / "notes.txt").exists() == written
+        assert told == [ApprovalRequested(question), ApprovalResolved(question.id)]
+        assert event_to_json(told[0])["question"]["toolName"] == "write"
+        with pytest.raises(UsageError):
+            await runtime.answer(session_id, question.id, answer)
+
+
+async def test_a_question_is_withdrawn_by_an_abort(project: Path) -> None:
+    async with runtime_of(project, mode="ask", can_ask=True) as runtime:
+        session_id = (await runtime.new_session()).session.id
+        asked = trio.Event()
+        runtime._open(session_id).harness.hub.subscribe(
+            lambda event: asked.set() if isinstance(event, ApprovalRequested) else None
+        )
+        await runtime.prompt(session_id, "run `touch made`")
+        await asked.wait()
+        await runtime.abort(session_id)
+        assert (await runtime.snapshot(session_id)).questions == ()
+        assert not (project / "made").exists()
+
+
+async def test_a_rule_that_cannot_be_read_stops_the_start(project: Path) -> None:
+    settings = Settings(gate=GateSettings(deny=("bash(rm",)))
+    async with runtime_of(project, settings=settings) as runtime:
+        with pytest.raises(ConfigError, match=r"gate: 'bash\(rm' is not a rule"):
+            await runtime.new_session()

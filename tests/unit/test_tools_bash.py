@@ -16,6 +16,7 @@ import trio
 from pi_trio.messages import text_of
 from pi_trio.text import sanitise
 from pi_trio.tools import LocalEnvironment, ToolError, bash_tool
+from pi_trio.tools import processes as processes_module
 from pi_trio.tools.output import Output, Scratch
 from pi_trio.tools.processes import TOKEN_VARIABLE
 
@@ -144,7 +145,7 @@ async def test_output_in_the_order_it_came(bash, tmp_path):
     [
         ("true", "(no output)"),
         ("false", "(no output)\n\nCommand exited with code 1"),
-        ("echo no; exit 3", "no\n\nCommand exited with code 3"),
+        ("echo no; exit 3", "no\n\n\nCommand exited with code 3"),
         ("kill -9 $$", "(no output)\n\nCommand exited with code 137"),
         ("nonexistent-command-x 2>/dev/null", "(no output)\n\nCommand exited with code 127"),
     ],
@@ -155,11 +156,24 @@ async def test_how_commands_end(bash, command, shown):
     assert result.is_error == ("code" in shown)
 
 
+async def test_a_command_that_prints_after_a_silence_is_over_when_it_ends(bash):
+    """Its last output and its end are noticed together."""
+    async with trio.open_nursery() as nursery:
+        results = []
+
+        async def call():
+            results.append(text(await bash("sleep 0.15; echo done")))
+
+        for _ in range(8):
+            nursery.start_soon(call)
+    assert results == ["done\n"] * 8
+
+
 @needs_proc
 async def test_timeout(bash, mark):
     """BA-03"""
     result = await bash(f"echo begun; setsid sleep {mark} & sleep {mark}", timeout=0.5)
-    assert text(result) == "begun\n\nCommand timed out after 0.5 seconds"
+    assert text(result) == "begun\n\n\nCommand timed out after 0.5 seconds"
     assert result.is_error
     assert not running(mark)
 
@@ -416,13 +430,26 @@ async def test_background_children_hold_up_nothing_and_end_at_the_end(bash, mark
     """BA-01"""
     with trio.fail_after(2):
         result = await bash(command.format(mark))
-    assert text(result).startswith("done\n\n[Something that it started still runs")
+    assert text(result).startswith("done\n\n\n[Something that it started still runs")
     assert not result.is_error
     assert running(mark)
     assert text(await bash("echo later")) == "later\n"
     assert running(mark)
     await bash.environment.aclose()
     assert not running(mark)
+
+
+@needs_proc
+async def test_without_proc_the_group_of_a_finished_command_is_ended(bash, mark, monkeypatch):
+    """BA-01, as on macOS"""
+    monkeypatch.setattr(processes_module, "_HAS_PROC", False)
+    result = await bash(f"sleep {mark} & echo done")
+    assert "still runs" in text(result)
+    await bash("true")
+    await bash.environment.aclose()
+    with trio.fail_after(5):
+        while running(mark):
+            await trio.lowlevel.checkpoint()
 
 
 async def test_background_children_may_go_on_printing(bash, signal_file):

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import codecs
+import hashlib
 import subprocess
 
 import pytest
@@ -12,7 +13,7 @@ from pi_trio.messages import text_of
 from pi_trio.tool import ToolResult
 from pi_trio.tools import LocalEnvironment, ToolError, edit_tool
 from pi_trio.tools.diff import Diff
-from pi_trio.tools.document import Document, Replacement
+from pi_trio.tools.document import Document, Replacement, with_line_feeds
 from pi_trio.tools.matching import Edit, find_replacements
 
 
@@ -269,3 +270,68 @@ def edited_or_error(text: str, edit: tuple[str, str]) -> str:
         return edited(text, edit)
     except ToolError as error:
         return str(error)
+
+
+LETTERS = st.text(st.sampled_from("ab \n\r\té€\ufeff\u2028"), max_size=30)
+
+
+@given(before=LETTERS, edits=st.lists(st.tuples(LETTERS, LETTERS), min_size=1, max_size=3), data=st.data())
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+async def test_an_edit_is_a_plain_replacement_or_nothing_at_all(edit, tmp_path, before, edits, data):
+    """What is found letter for letter once is replaced as text; else the file has every byte it had."""
+    file = tmp_path / "f"
+    original = before.encode()
+    file.write_bytes(original)
+    pieces = [(_piece(before, data), new) for _, new in edits] if data.draw(st.booleans()) else edits
+    try:
+        result = await edit("f", *pieces)
+    except ToolError:
+        assert file.read_bytes() == original
+        return
+    assert result.details["files"][0]["after"] == hashlib.sha256(file.read_bytes()).hexdigest()
+    plain = with_line_feeds(original.decode().removeprefix("\ufeff"))
+    if all(plain.count(with_line_feeds(old)) == 1 for old, _ in pieces):
+        places = sorted((plain.index(with_line_feeds(old)), old, new) for old, new in pieces)
+        for at, old, new in reversed(places):
+            plain = plain[:at] + with_line_feeds(new) + plain[at + len(with_line_feeds(old)) :]
+        mark = "\ufeff" if before.startswith("\ufeff") else ""
+        assert with_line_feeds(file.read_bytes().decode()) == mark + plain
+
+
+def _piece(text: str, data: st.DataObject) -> str:
+    start = data.draw(st.integers(0, len(text)))
+    return text[start : data.draw(st.integers(start, len(text)))]
+
+
+async def test_details_tell_what_the_file_was_and_is(edit, tmp_path):
+    (tmp_path / "f").write_text("a")
+    result = await edit("f", ("a", "b"))
+    (file,) = result.details["files"]
+    assert file == {
+        "path": str(tmp_path / "f"),
+        "before": hashlib.sha256(b"a").hexdigest(),
+        "after": hashlib.sha256(b"b").hexdigest(),
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "old", "hint"),
+    [
+        (
+            "def a():\n    x = 1\n    y = 2\n",
+            "def a():\n    x = 1\n    y = 3\n",
+            "line 3: the file has '    y = 2'",
+        ),
+        ("if a:\n\tb\n", "if a:\n    b\n", r"line 2: the file has '\\tb' where oldText has '    b'"),
+        ("one\ntwo\n", "two\nthree", "line 3: the file has '' where oldText has 'three'"),
+        ("one\ntwo", "two\nthree", "line 3: the file ends where oldText has 'three'"),
+        ("alpha = compute(1)\n", "alpha = compute(2)", r"line 1: the file has 'alpha = compute\(1\)'"),
+        ("one\n", "\n\none\n", "line 1: only blanks or line ends around the text differ"),
+        ("one\n", "zzz", "Read the file again"),
+        ("a" * 5_000_000, "b" * 5_000_000, "Read the file again"),
+    ],
+    ids=range(8),
+)
+def test_a_text_that_is_not_there_is_told_with_the_nearest(text, old, hint):
+    with pytest.raises(ToolError, match=hint):
+        edited(text, (old, "new"))

@@ -85,3 +85,37 @@ def test_sizes():
 def test_long_lines_are_cut_with_a_mark():
     assert cut_line("x" * 500) == "x" * 500
     assert cut_line("x" * 501) == "x" * 500 + "... [truncated]"
+
+
+LETTERS = [
+    "a",
+    "é",
+    "e\u0301",
+    "😀",
+    "👩\u200d👧",
+    "👍🏽",
+    "🇳🇴",
+    "\u1112\u1161\u11ab",
+    "न\u093f",
+    "🏴\U000e0067\U000e007f",
+]
+
+
+@given(letters=st.lists(st.sampled_from(LETTERS), min_size=1, max_size=30), data=st.data())
+def test_no_letter_is_cut(letters, data):
+    """RD-02"""
+    text = "".join(letters)
+    starts = {len("".join(letters[:n])) for n in range(len(letters) + 1)}
+    limit = data.draw(st.integers(0, len(text)))
+    assert len(cut_line(text, limit).removesuffix("... [truncated]")) in starts
+    size = len(text.encode())
+    end = truncate_tail(text, max_bytes=data.draw(st.integers(1, size)))
+    assert text.endswith(end.content)
+    assert len(text) - len(end.content) in starts
+    assert end.output_bytes == len(end.content.encode())
+
+
+def test_a_letter_without_end_is_cut_all_the_same():
+    endless = "e" + "\u0301" * 100_000
+    assert truncate_tail(endless).output_bytes == 51_200
+    assert cut_line(endless) == f"{endless[:500]}... [truncated]"

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import hashlib
 import os
 
 import pytest
@@ -105,3 +106,10 @@ async def test_readers_never_see_half_a_file(write, tmp_path):
             await write("f", letter * 100_000)
         done.set()
     assert all(len(content) == 100_000 and len(set(content)) == 1 for content in seen)
+
+
+async def test_details_tell_what_the_file_was_and_is(write, tmp_path):
+    first, second = await write("f", "a"), await write("f", "b")
+    digests = [hashlib.sha256(data).hexdigest() for data in (b"a", b"b")]
+    for result, before, after in ((first, None, digests[0]), (second, *digests)):
+        assert result.details == {"files": [{"path": str(tmp_path / "f"), "before": before, "after": after}]}
