@@ -3,7 +3,7 @@
 `to_json` and `from_json` work on any attrs class of this package, driven by its annotations,
 so a new value needs no code here. Fields that are None by default are left out when None
 (unless their metadata says `always`); fields that the class does not know, and explicit nulls,
-survive in `extra`. A null where the class knows a default means the default.
+survive in `extra`.
 
 `dumps` and `loads` are orjson, with the standard library where orjson refuses or would lose
 something: lone surrogates, integers of more than 64 bits, deep nesting.
@@ -12,12 +12,11 @@ something: lone surrogates, integers of more than 64 bits, deep nesting.
 from __future__ import annotations
 
 import json
-import re
 import types
 import typing
 from collections.abc import Callable, Mapping
 from functools import cache
-from typing import Any, TypeAlias, TypeVar, Union, cast
+from typing import Any, NoReturn, TypeAlias, TypeVar, Union, cast
 
 import attrs
 import orjson
@@ -34,7 +33,9 @@ Convert: TypeAlias = Callable[[Any], Any]
 # ------------------------------------------------------------------ bytes
 
 
-_LONG_INTEGER = re.compile(rb"(?<![0-9.])[0-9]{19}")
+_LONG = b"0" * 19
+_SHAPE = bytes(48 if 48 <= byte <= 57 else 46 if byte == 46 else 32 for byte in range(256))
+"""Makes every digit a zero and all but the decimal point blank."""
 
 
 def dumps(value: Any) -> bytes:
@@ -51,7 +52,7 @@ def dumps(value: Any) -> bytes:
 def loads(data: bytes | str) -> Any:
     """The data of a JSON text. Raises `ValueError` with the place of the fault."""
     raw = data.encode("utf-8", "surrogatepass") if isinstance(data, str) else data
-    if not _LONG_INTEGER.search(raw):  # orjson would turn large integers into floats
+    if not _has_long_integer(raw):  # orjson would turn large integers into floats
         try:
             return orjson.loads(raw)
         except orjson.JSONDecodeError:
@@ -64,6 +65,16 @@ def loads(data: bytes | str) -> Any:
 
 def _refuse_constant(name: str) -> Any:
     raise ValueError(f"{name} is not JSON.")
+
+
+def _has_long_integer(raw: bytes) -> bool:
+    """Whether there may be an integer of 19 digits or more; decimal places are none."""
+    shape = raw.translate(_SHAPE)
+    place = shape.find(_LONG)
+    while place > 0 and shape[place - 1] == ord("."):
+        end = shape.find(b" ", place)
+        place = shape.find(_LONG, end) if end >= 0 else -1
+    return place >= 0
 
 
 # ------------------------------------------------------------------ values
@@ -156,42 +167,43 @@ def _make_encoder(cls: type[Any]) -> Convert:
 
 
 def _make_decoder(cls: type[Any]) -> Convert:
+    """A function written for the class, as attrs writes `__init__`: whole sessions are read with it.
+
+    It reads each field into a variable of its name, and counts what it found to see whether
+    there is anything else.
+    """
     if not attrs.has(cls):
         raise TypeError(f"{cls.__name__} is not an attrs class")
     hints = typing.get_type_hints(cls)
     fields = attrs.fields_dict(cls)
-    plan = {
-        json_name(name): (
-            name,
-            _converter(hints[name]),
-            _null_means_absent(spec, hints[name]),
-        )
-        for name, spec in fields.items()
-        if name != "extra"
-    }
-    known_tag = _tag(cls)
-    required = [json_name(name) for name, spec in fields.items() if spec.default is attrs.NOTHING]
-    keeps_extra = "extra" in fields
+    known = sorted((spec for name, spec in fields.items() if name != "extra"), key=lambda spec: spec.kw_only)
+    scope: dict[str, Any] = {"_cls": cls, "_tag": _tag(cls), "_rest": _rest, "_missing": _missing}
+    reading = [line for spec in known for line in _reading(spec, hints[spec.name], scope)]
+    arguments = ", ".join(f"{spec.name}={spec.name}" if spec.kw_only else spec.name for spec in known)
+    lines = ["_count = _tag in _data", "try:", *(f"    {line}" for line in reading)]
+    lines += ["except KeyError as _error:", "    _missing(_cls, _error)"]
+    if "extra" in fields:
+        scope["_known"] = {json_name(spec.name): _null_means_absent(spec, hints[spec.name]) for spec in known}
+        lines += ["if _count != len(_data):"]
+        lines += [f"    return _cls({arguments}, extra=_rest(_data, _tag, _known))"]
+    lines.append(f"return _cls({arguments})")
+    exec("\n    ".join(["def _decode(_data):", *lines]), scope)  # noqa: S102 - only names of our own fields
+    return cast("Convert", scope["_decode"])
 
-    def decode(data: Mapping[str, Any]) -> Any:
-        values: dict[str, Any] = {}
-        extra: dict[str, Any] = {}
-        for key, item in data.items():
-            if key == known_tag:
-                continue
-            known = plan.get(key)
-            if known is None or (item is None and known[2]):
-                extra[key] = item
-            else:
-                values[known[0]] = known[1](item)
-        for key in required:
-            if plan[key][0] not in values:
-                raise ValueError(f"{cls.__name__}: `{key}` is missing")
-        if keeps_extra and extra:
-            values["extra"] = extra
-        return cls(**values)
 
-    return decode
+def _reading(spec: attrs.Attribute[Any], hint: Any, scope: dict[str, Any]) -> list[str]:
+    """The statements that read one field."""
+    name, key, convert = spec.name, repr(json_name(spec.name)), _converter(hint)
+    scope[f"_convert_{name}"] = convert
+    read = f"_data[{key}]" if convert is _same else f"_convert_{name}(_data[{key}])"
+    found = [f"{name} = {read}", "_count += 1"]
+    skips_null = _null_means_absent(spec, hint)
+    if spec.default is attrs.NOTHING:
+        return [*([f"if _data[{key}] is None: raise KeyError({key})"] if skips_null else []), *found]
+    scope[f"_default_{name}"] = getattr(spec.default, "factory", lambda: spec.default)
+    there = f"if _data.get({key}) is not None:" if skips_null else f"if {key} in _data:"
+    default = "None" if spec.default is None else f"_default_{name}()"
+    return [there, *(f"    {line}" for line in found), "else:", f"    {name} = {default}"]
 
 
 def _null_means_absent(spec: attrs.Attribute[Any], hint: Any) -> bool:
@@ -200,6 +212,19 @@ def _null_means_absent(spec: attrs.Attribute[Any], hint: Any) -> bool:
         return False
     takes_null = spec.converter is not None or hint is Any or type(None) in typing.get_args(hint)
     return spec.default is not attrs.NOTHING or not takes_null
+
+
+def _missing(cls: type[Any], error: KeyError) -> NoReturn:
+    raise ValueError(f"{cls.__name__}: `{error.args[0]}` is missing") from None
+
+
+def _rest(data: Mapping[str, Any], tag: str | None, known: Mapping[str, bool]) -> Mapping[str, Any]:
+    """What the class has no field for: other keys, and nulls that count as left out."""
+    return {
+        key: item
+        for key, item in data.items()
+        if key != tag and (key not in known or (item is None and known[key]))
+    } or EMPTY
 
 
 def _same(item: Any) -> Any:
@@ -215,7 +240,7 @@ def _converter(hint: Any) -> Convert:
     origin, args = typing.get_origin(hint), typing.get_args(hint)
     if origin is tuple and len(args) == 2 and args[1] is Ellipsis:
         item = _converter(args[0])
-        return lambda value: tuple(item(each) for each in value) if isinstance(value, list) else value
+        return lambda value: tuple(map(item, value)) if isinstance(value, list) else value
     if origin in (Union, types.UnionType):
         options = [option for option in args if option is not type(None)]
         structured = [_converter(option) for option in options]
@@ -241,23 +266,33 @@ def _roles() -> dict[str, type[Any]]:
 
 
 def _decode_content(data: Any) -> Any:
-    return _decode_tagged(data, "type", _blocks(), OpaqueContent)
+    try:
+        return _decoder(_blocks()[data["type"]])(data)
+    except (KeyError, TypeError, ValueError):
+        return _decode_odd(data, "type", _blocks(), OpaqueContent)
 
 
 def _decode_message(data: Any) -> Any:
-    return _decode_tagged(data, "role", _roles(), OpaqueMessage)
+    try:
+        return _decoder(_roles()[data["role"]])(data)
+    except (KeyError, TypeError, ValueError):
+        return _decode_odd(data, "role", _roles(), OpaqueMessage)
 
 
-def _decode_tagged(data: Any, tag: str, classes: Mapping[str, type[Any]], opaque: type[Any]) -> Any:
-    """The class that `tag` names; the opaque one for an unknown or incomplete value."""
+_OLDER_NAMES = {"mediaType": "mimeType"}
+"""How older writers spelled a field that is required."""
+
+
+def _decode_odd(data: Any, tag: str, classes: Mapping[str, type[Any]], opaque: type[Any]) -> Any:
+    """What is not what its tag says: the class if it is in an older spelling, else the opaque one."""
     if not isinstance(data, dict):
         return data
     name = data.get(tag)
     cls = classes.get(name) if isinstance(name, str) else None
     if cls is not None:
         try:
-            return _decoder(cls)(data)
+            return _decoder(cls)({_OLDER_NAMES.get(key, key): item for key, item in data.items()})
         except ValueError:
             pass  # a required field is missing: keep the value whole rather than guess
     rest = {key: item for key, item in data.items() if key != tag}
-    return opaque(name if isinstance(name, str) else "", extra=rest or EMPTY)
+    return opaque(str(name), extra=rest or EMPTY)

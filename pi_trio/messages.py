@@ -41,6 +41,7 @@ __all__ = [
     "UserContent",
     "UserMessage",
     "as_tuple",
+    "is_blank",
     "is_llm_message",
     "is_visible",
     "now_ms",
@@ -332,6 +333,13 @@ AgentMessage: TypeAlias = (
 def is_llm_message(message: AgentMessage) -> TypeGuard[LlmMessage]:
     """Whether providers know this kind of message as it is."""
     return isinstance(message, (SystemMessage, UserMessage, AssistantMessage, ToolResultMessage))
+
+
+def is_blank(content: str | Iterable[Content]) -> bool:
+    """Whether there is nothing but white space in it, which no provider takes."""
+    if isinstance(content, str):
+        return not content.strip()
+    return not any(_says_something(block) for block in content)
 
 
 def text_of(content: str | Iterable[Content]) -> str:

@@ -17,20 +17,19 @@ if TYPE_CHECKING:
 
 __all__ = ["main"]
 
+_DESCRIPTION = """\
+Talk to a coding agent. On a terminal this opens the full screen; with --print, or when input or
+output is not a terminal, it answers the messages on standard output and ends."""
+
 _COMMANDS: Mapping[str, str] = {
     "auth": "pi_trio.cli.auth",
     "chat": "pi_trio.cli.chat",
     "doctor": "pi_trio.cli.doctor",
     "import-pi": "pi_trio.cli.import_pi",
     "models": "pi_trio.cli.models",
+    "sessions": "pi_trio.cli.sessions",
 }
 """What may stand in the place of the first argument, and the module whose `run` does it."""
-
-_DESCRIPTION = """\
-Talk to a coding agent. On a terminal this opens the full screen; with --print, or when input or
-output is not a terminal, it answers the messages on standard output and ends.
-
-Also: pi-trio chat (plain lines, no full screen), pi-trio import-pi (what pi has); see their --help."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -8,7 +8,15 @@ from attrs import frozen
 
 from pi_trio.compaction.estimate import estimate
 from pi_trio.loop.convert import convert_message
-from pi_trio.messages import AgentMessage, AssistantMessage, ToolResultMessage, sendable
+from pi_trio.messages import (
+    AgentMessage,
+    AssistantMessage,
+    CustomMessage,
+    ToolResultMessage,
+    UserMessage,
+    is_blank,
+    sendable,
+)
 from pi_trio.session.context import SPEAKING, Read, edited, message_of, select
 from pi_trio.session.entries import CompactionEntry
 from pi_trio.session.session import Session
@@ -47,7 +55,7 @@ def surface_of(session: Session) -> Surface:
 def nodes_of(heads: Sequence[EntryHead], read: Read) -> tuple[Node, ...]:
     """The nodes of these entries, with the latest edit that is among them applied.
 
-    As in a context, a result without a call, or a second one, is nothing.
+    As in a context, a result without a call, or a second one, is nothing, and nor is a blank turn.
     """
     edits = {head.detail: head.id for head in heads if head.type == "context_edit"}
     nodes: list[Node] = []
@@ -73,4 +81,6 @@ def _message(head: EntryHead, edit_id: str | None, read: Read) -> AgentMessage |
     message = None if kept is None else message_of(kept)
     if isinstance(message, AssistantMessage):
         message = sendable(message)
+    elif isinstance(message, (UserMessage, CustomMessage)) and is_blank(message.content):
+        return None
     return message if message is not None and convert_message(message) is not None else None

@@ -314,7 +314,7 @@ class AgentHarness:
     def navigate(self, leaf_id: str | None) -> None:
         """Move the leaf. Raises `BusyError` while something is in progress."""
         self._refuse_while_busy("moving in the tree")
-        self.session.set_leaf(leaf_id)
+        self.session.set_leaf_id(leaf_id)
         self.branch_changed()
 
     async def navigate_with_summary(

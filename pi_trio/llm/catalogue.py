@@ -22,7 +22,7 @@ from pi_trio.llm.auth import ProviderKeys
 from pi_trio.llm.loose import get, objects, text
 from pi_trio.llm.protocol import Model
 
-__all__ = ["Listed", "Provider", "build_providers", "built_in_date", "merged", "read_listed", "write_listed"]
+__all__ = ["Listed", "Provider", "build_providers", "built_in_date", "read_listed", "write_listed"]
 
 
 @frozen
@@ -113,11 +113,11 @@ def _updated(built_in: Mapping[str, Any], listed: Listed | None) -> Mapping[str,
 
 def merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
     """Objects field by field, anything else replaced."""
-    out = dict(base)
+    result = dict(base)
     for key, value in over.items():
-        old = out.get(key)
-        out[key] = {**old, **value} if isinstance(old, dict) and isinstance(value, dict) else value
-    return out
+        old = result.get(key)
+        result[key] = {**old, **value} if isinstance(old, dict) and isinstance(value, dict) else value
+    return result
 
 
 # ------------------------------------------------------------------ what providers listed

@@ -26,11 +26,12 @@ class RuntimeConfig:
 
     `model` and `thinking_level` are what was asked for now, and win over what a session
     remembers, which wins over the settings. `session_dir` is one folder for the sessions of
-    all projects; None keeps them in the agent directory, by project. `cache_retention` is how
-    long providers are asked to keep a prompt. `approve` is the word of a person on the own
-    resources of `cwd`, for this time; `trust` is what came of it. `extensions` were named on the
-    command line. `mode` wins over that of the settings. `can_ask`: somebody is there who answers
-    questions (`Runtime.answer`). `findings` are sentences about odd things in the settings files.
+    all projects; None keeps them in the agent directory, by project. `approve` is the word of
+    a person on the own resources of `cwd`, for this time; `trust` is what came of it.
+    `extensions` were named on the command line. `mode` wins over that of the settings.
+    `cache_retention` is how long providers are asked to keep a prompt.
+    `can_ask`: somebody is there who answers questions (`Runtime.answer`). `findings` are
+    sentences about odd things in the settings files.
     """
 
     cwd: Path

@@ -2,13 +2,13 @@
 
 The latest compaction stands for what is before its first kept entry; the latest `context_edit`
 of an entry replaces its content or leaves it out; labels, facts and other records add nothing.
-System messages are folded into one state, since later ones only patch earlier ones.
+System messages are folded into one state, since later ones only patch earlier ones. Custom
+entries say nothing, unless a projector makes messages of them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from datetime import datetime
 from itertools import takewhile
 from typing import TypeAlias
 
@@ -26,6 +26,7 @@ from pi_trio.messages import (
     text_of,
 )
 from pi_trio.session import facts
+from pi_trio.session.collector import paused_collector
 from pi_trio.session.entries import (
     ActiveToolsChangeEntry,
     BranchSummaryEntry,
@@ -38,6 +39,7 @@ from pi_trio.session.entries import (
     ModelChangeEntry,
     ThinkingLevelChangeEntry,
     entry_from_json,
+    milliseconds,
 )
 from pi_trio.session.repair import Conversation
 from pi_trio.session.tree import EntryHead, Tree
@@ -46,6 +48,8 @@ __all__ = [
     "SPEAKING",
     "BranchSettings",
     "ContextBuilder",
+    "EntryTransform",
+    "Projector",
     "Read",
     "Selection",
     "SessionContext",
@@ -58,6 +62,10 @@ __all__ = [
 
 Read: TypeAlias = Callable[[str], Entry]
 """Gives an entry by its id."""
+Projector: TypeAlias = Callable[[CustomEntry], Iterable[AgentMessage]]
+"""Makes messages of a custom entry. Must give the same ones each time."""
+EntryTransform: TypeAlias = Callable[[Sequence[Entry]], Sequence[Entry]]
+"""Chooses or changes the entries that a context is made of; a compaction comes first."""
 
 
 @frozen
@@ -65,7 +73,8 @@ class SessionContext:
     """What the branch says. `messages` are fit to be sent and hold no system messages.
 
     `model` is (provider, model id). `active_tool_names` is None where nothing chose tools.
-    `system_message` is the state that all system messages of the branch add up to.
+    `system_message` is the state that all system messages of the branch add up to. `repairs`
+    are sentences about what was changed to make the messages fit; the file was not.
     """
 
     messages: tuple[AgentMessage, ...] = ()
@@ -73,6 +82,7 @@ class SessionContext:
     thinking_level: str = "off"
     active_tool_names: tuple[str, ...] | None = None
     system_message: SystemMessage | None = None
+    repairs: tuple[str, ...] = ()
 
 
 # ------------------------------------------------------------------ the system message
@@ -130,14 +140,27 @@ def select(branch: Sequence[EntryHead], read: Read) -> Selection:
     entry = read(branch[own].id)
     if not isinstance(entry, CompactionEntry):  # a damaged one: better all than nothing
         return Selection(None, 0, -1, branch)
-    first = next((place for place in range(own) if branch[place].id == entry.first_kept_entry_id), own)
+    first_kept = None if _RETAINED_TAIL in entry.extra else entry.first_kept_entry_id
+    first = next((place for place in range(own) if branch[place].id == first_kept), own)
     kept = [head for head in branch[first:own] if head.type != "compaction" and not _is_system(head)]
     return Selection(entry, first, own, [*kept, *branch[own + 1 :]])
 
 
+_RETAINED_TAIL = "retainedTail"
+"""Where some writers have the kept messages: in the compaction itself."""
+
+
+def _retained(entry: CompactionEntry) -> Iterator[AgentMessage]:
+    tail = entry.extra.get(_RETAINED_TAIL)
+    for each in tail if isinstance(tail, list) else ():
+        message = each.get("message", each) if isinstance(each, dict) else None
+        if isinstance(message, dict) and "role" in message:
+            yield codec.message_from_json(message)
+
+
 def context_before(branch: Sequence[EntryHead], end: str, read: Read) -> SessionContext:
     """The part of the branch's context that comes before entry `end`; edits made later count."""
-    return _fold_branch(branch, read, end).context()
+    return _fold_branch(branch, read, {}, end).context()
 
 
 class ContextBuilder:
@@ -146,18 +169,32 @@ class ContextBuilder:
     `read` gives an entry by its id; it is not asked for entries that no context needs.
     """
 
-    def __init__(self, tree: Tree, read: Read) -> None:
+    def __init__(self, tree: Tree, read: Read, projectors: Mapping[str, Projector] | None = None) -> None:
         self._tree = tree
         self._read = read
+        self._projectors = dict(projectors or {})
         self._fold: _Fold | None = None
         self._leaf: str | None = None
 
-    def build(self, leaf: str | None) -> SessionContext:
+    def build(self, leaf: str | None, transforms: Iterable[EntryTransform] = ()) -> SessionContext:
         """The context of a request that would hang on `leaf`."""
+        chosen = tuple(transforms)
+        if chosen:
+            return self._transformed(leaf, chosen)
         fold = self._extended(leaf)
         if fold is None:
-            fold = _fold_branch(self._tree.branch(leaf), self._read)
+            fold = _fold_branch(self._tree.branch(leaf), self._read, self._projectors)
         self._fold, self._leaf = fold, leaf
+        return fold.context()
+
+    def _transformed(self, leaf: str | None, transforms: Iterable[EntryTransform]) -> SessionContext:
+        branch = self._tree.branch(leaf)
+        fold = _Fold(branch, select(branch, self._read), self._read, self._projectors)
+        entries: Sequence[Entry] = fold.entries()
+        for transform in transforms:
+            entries = transform(entries)
+        for entry in entries:
+            fold.take(entry)
         return fold.context()
 
     def _extended(self, leaf: str | None) -> _Fold | None:
@@ -177,14 +214,16 @@ class ContextBuilder:
         return None
 
 
-def _fold_branch(branch: Sequence[EntryHead], read: Read, end: str | None = None) -> _Fold:
+def _fold_branch(
+    branch: Sequence[EntryHead], read: Read, projectors: Mapping[str, Projector], end: str | None = None
+) -> _Fold:
     chosen = select(branch, read)
-    edits = {head.detail: head.id for head in chosen.heads if head.type == "context_edit"}
-    fold = _Fold(read, branch[: chosen.first], edits)
-    if chosen.compaction is not None:
-        fold.compaction(chosen.compaction, _system_messages(branch[: chosen.own], read))
-    for head in takewhile(lambda head: head.id != end, chosen.heads):
-        fold.add(head)
+    fold = _Fold(branch, chosen, read, projectors)
+    with paused_collector():
+        if chosen.compaction is not None:
+            fold.take(chosen.compaction)
+        for head in takewhile(lambda head: head.id != end, chosen.heads):
+            fold.add(head)
     return fold
 
 
@@ -213,10 +252,10 @@ def message_of(entry: Entry) -> AgentMessage | None:
         case MessageEntry(message=message):
             return message
         case CustomMessageEntry():
-            at = _milliseconds(entry.timestamp)
+            at = milliseconds(entry.timestamp)
             return CustomMessage(entry.custom_type, entry.content, entry.display, entry.details, at)
         case BranchSummaryEntry() if entry.summary:
-            return BranchSummaryMessage(entry.summary, entry.from_id, _milliseconds(entry.timestamp))
+            return BranchSummaryMessage(entry.summary, entry.from_id, milliseconds(entry.timestamp))
         case _:
             return None
 
@@ -239,7 +278,7 @@ def edited(entry: Entry, edit: Entry) -> Entry | None:
 # ------------------------------------------------------------------ the fold
 
 
-_BODIES = SPEAKING | {"model_change", "thinking_level_change", "active_tools_change"}
+_BODIES = SPEAKING | {"custom", "model_change", "thinking_level_change", "active_tools_change"}
 """The types whose bodies a context needs."""
 
 
@@ -289,45 +328,84 @@ _STEP_FACTS = frozenset({facts.STEP_START, facts.STEP_END, facts.TURN_END})
 
 
 class _Fold:
-    """What the entries add up to so far.
+    """What the entries that count on a branch add up to so far."""
 
-    `older` are the entries before the first one that counts; they are looked at only for what
-    nothing later has changed, settings and whether a step is open. `edits` names the context
-    edit of an entry.
-    """
-
-    def __init__(self, read: Read, older: Sequence[EntryHead], edits: Mapping[str | None, str]) -> None:
+    def __init__(
+        self,
+        branch: Sequence[EntryHead],
+        selection: Selection,
+        read: Read,
+        projectors: Mapping[str, Projector],
+    ) -> None:
+        self._selection = selection
+        self._summarised = branch[: max(selection.own, 0)]
+        self._older = branch[: selection.first]  # looked at only for what nothing later has changed
+        self._edits = {head.detail: head.id for head in selection.heads if head.type == "context_edit"}
         self._read = read
-        self._older = older
-        self._edits = edits
+        self._projectors = projectors
         self._conversation = Conversation(self._started)
         self._system: SystemMessage | None = None
         self._settings = BranchSettings()
         last = next(
-            (head for head in reversed(older) if head.type == "custom" and head.detail in _STEP_FACTS), None
+            (head for head in reversed(self._older) if head.type == "custom" and head.detail in _STEP_FACTS),
+            None,
         )
         if last is not None:  # what is kept may begin in the middle of a step
-            self._fact(last)
+            self._fact(last.detail, last.id)
+
+    def entries(self) -> list[Entry]:
+        """All that counts, as the edits have it, the compaction first."""
+        heads = (self._edited(head.id) for head in self._selection.heads if head.type != "context_edit")
+        entries = [entry for entry in heads if entry is not None]
+        compaction = self._selection.compaction
+        return entries if compaction is None else [compaction, *entries]
 
     def add(self, head: EntryHead) -> None:
-        """The next entry of the branch."""
-        if head.type == "custom":
-            self._fact(head)
+        """The next entry of the branch. It is read only if a context needs its body."""
+        if head.type == "custom" and head.detail not in self._projectors:
+            self._fact(head.detail, head.id)
         elif head.type in _BODIES:
-            entry = self._entry(head.id)
+            entry = self._edited(head.id)
             if entry is not None:
-                self._settings.note(entry)
-                self._message(entry)
+                self.take(entry)
 
-    def _entry(self, entry_id: str) -> Entry | None:
+    def take(self, entry: Entry) -> None:
+        """The next entry that counts."""
+        self._settings.note(entry)
+        if isinstance(entry, CustomEntry):
+            self._custom(entry)
+        elif isinstance(entry, CompactionEntry):
+            self._compaction(entry)
+        else:
+            message = message_of(entry)
+            if message is not None:
+                self._say(message)
+
+    def _edited(self, entry_id: str) -> Entry | None:
         entry, edit_id = self._read(entry_id), self._edits.get(entry_id)
         return entry if edit_id is None else edited(entry, self._read(edit_id))
 
-    def compaction(self, entry: CompactionEntry, earlier: Iterable[SystemMessage]) -> None:
+    def _say(self, message: AgentMessage) -> None:
+        if isinstance(message, SystemMessage):
+            self._system = fold_system([message] if self._system is None else [self._system, message])
+        else:
+            self._conversation.add(message)
+
+    def _custom(self, entry: CustomEntry) -> None:
+        projector = self._projectors.get(entry.custom_type)
+        if projector is None:
+            self._fact(entry.custom_type, entry.id)
+            return
+        for message in projector(entry):
+            self._say(message)
+
+    def _compaction(self, entry: CompactionEntry) -> None:
         """The summary that comes first. Old ones do not carry the system state at their place."""
-        self._system = entry.system_message or fold_system(earlier)
-        message = CompactionSummaryMessage(entry.summary, entry.tokens_before, _milliseconds(entry.timestamp))
-        self._conversation.add(message)
+        self._system = entry.system_message or fold_system(_system_messages(self._summarised, self._read))
+        at = milliseconds(entry.timestamp)
+        self._say(CompactionSummaryMessage(entry.summary, entry.tokens_before, at))
+        for message in _retained(entry):
+            self._conversation.add(message)
 
     def context(self) -> SessionContext:
         """The context as of now."""
@@ -340,23 +418,17 @@ class _Fold:
             settings.thinking or "off",
             settings.tools,
             self._system,
+            self._conversation.repairs(),
         )
 
-    def _message(self, entry: Entry) -> None:
-        message = message_of(entry)
-        if isinstance(message, SystemMessage):
-            self._system = fold_system([message] if self._system is None else [self._system, message])
-        elif message is not None:
-            self._conversation.add(message)
-
-    def _fact(self, head: EntryHead) -> None:
-        match head.detail:
+    def _fact(self, name: str | None, entry_id: str) -> None:
+        match name:
             case facts.STEP_START:
                 self._conversation.step_begins()
             case facts.STEP_END | facts.TURN_END:
                 self._conversation.step_ends()
             case facts.TOOL_CALL:
-                self._conversation.call_begins(head.id)
+                self._conversation.call_begins(entry_id)
             case _:
                 pass  # the data of somebody else
 
@@ -365,10 +437,3 @@ class _Fold:
         return {
             call for entry in entries if isinstance(entry, CustomEntry) and (call := facts.call_of(entry))
         }
-
-
-def _milliseconds(timestamp: str) -> int:
-    try:
-        return int(datetime.fromisoformat(timestamp).timestamp() * 1000)
-    except ValueError:
-        return 0

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, TypeAlias, get_args
 from attrs import field, frozen
 
 from pi_trio import codec
-from pi_trio.messages import EMPTY, AgentMessage, SystemMessage, Usage, UserContent
+from pi_trio.messages import EMPTY, AgentMessage, SystemMessage, Usage, UserContent, as_tuple
 
 __all__ = [
     "ActiveToolsChangeEntry",
@@ -35,6 +35,9 @@ __all__ = [
     "ThinkingLevelChangeEntry",
     "UsageEntry",
     "entry_from_json",
+    "header_line",
+    "is_known_type",
+    "milliseconds",
     "timestamp_now",
 ]
 
@@ -44,6 +47,14 @@ SESSION_VERSION = 3
 def timestamp_now() -> str:
     """The wall clock as entries carry it."""
     return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def milliseconds(timestamp: str) -> int:
+    """The time of an entry as messages have it; 0 for what is no time."""
+    try:
+        return int(datetime.fromisoformat(timestamp).timestamp() * 1000)
+    except ValueError:
+        return 0
 
 
 @frozen
@@ -97,7 +108,7 @@ class ActiveToolsChangeEntry(_Base):
     """The names of the active tools from here on, on this branch."""
 
     type: ClassVar[str] = "active_tools_change"
-    active_tool_names: tuple[str, ...] = field(default=(), converter=tuple)
+    active_tool_names: tuple[str, ...] = field(default=(), converter=as_tuple)
 
 
 @frozen
@@ -219,10 +230,23 @@ Entry: TypeAlias = (
 _TYPES: dict[str, type[Any]] = {cls.type: cls for cls in get_args(Entry) if cls is not OpaqueEntry}
 
 
+def is_known_type(name: str) -> bool:
+    """Whether entries of this type are more than opaque."""
+    return name in _TYPES
+
+
 def entry_from_json(data: Mapping[str, Any]) -> Entry:
     """The entry of a line; an unknown type, or a known one that lacks a field, stays opaque."""
+    message = data.get("message")
+    if isinstance(message, dict) and "timestamp" not in message:  # not now: the same each time it is read
+        data = {**data, "message": {**message, "timestamp": milliseconds(str(data.get("timestamp")))}}
     cls: type[Entry] = _TYPES.get(str(data.get("type")), OpaqueEntry)
     try:
         return codec.from_json(cls, data)
     except ValueError:
         return codec.from_json(OpaqueEntry, {"type": "", **data})
+
+
+def header_line(header: SessionHeader) -> bytes:
+    """The first line of a file, without the line end."""
+    return codec.dumps(codec.to_json(header))

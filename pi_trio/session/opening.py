@@ -5,20 +5,19 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
+import attrs
+
 from pi_trio import codec
-from pi_trio.session.entries import SESSION_VERSION, SessionHeader
-from pi_trio.session.migration import upgrade
+from pi_trio.session.collector import paused_collector
+from pi_trio.session.entries import SESSION_VERSION, SessionHeader, header_line
+from pi_trio.session.files import open_existing
+from pi_trio.session.migration import replace_file, upgrade
 from pi_trio.session.scan import Scan, entry_object, head_of, read_header, scan
-from pi_trio.session.storage import (
-    JsonlStorage,
-    LegacyStorage,
-    SessionStorage,
-    Write,
-    open_existing,
-)
+from pi_trio.session.storage import JsonlStorage, SessionStorage, StagedStorage, Write
 
 __all__ = ["open_file"]
 
@@ -28,33 +27,48 @@ _BUFFER = 1 << 20
 def open_file(path: Path, *, writable: bool, write: Write = os.write) -> tuple[Scan, SessionStorage] | None:
     """What is in a session file, and the storage over it; None if the file is empty.
 
-    A file that the system does not let us write is opened for reading, with a finding. Raises
-    `SessionFormatError`, `SessionLockedError` or another `SessionError`. The file stays as it is.
+    A file that the system does not let us write is opened for reading, with a finding. One in
+    an older version is replaced when something is appended. Raises `SessionFormatError`,
+    `SessionLockedError` or another `SessionError`. The file stays as it is.
     """
     descriptor, refusal = open_existing(path, writable=writable)
     with ExitStack() as undo:
         undo.callback(os.close, descriptor)
         if os.fstat(descriptor).st_size == 0:
             return None
-        with open(descriptor, "rb", buffering=_BUFFER, closefd=False) as file:
+        with open(descriptor, "rb", buffering=_BUFFER, closefd=False) as file, paused_collector():
             header = read_header(file, path)
             if header.version < SESSION_VERSION:
-                return _read_older(file, header, path)
-            found = scan(file, header)
+                found, lines = _read_older(file, header)
+            else:
+                found, lines = scan(file, header), None
         undo.pop_all()
     if writable and refusal is not None:
         found.findings.append(f"the file cannot be written: {refusal}")
     storage = JsonlStorage(
-        path, descriptor, found.offsets, found.lengths, torn=found.torn, refusal=refusal, write=write
+        path,
+        descriptor,
+        found.offsets,
+        found.lengths,
+        end=found.end if refusal is None else found.whole_end,
+        torn=found.torn,
+        refusal=refusal,
+        write=write,
     )
-    return found, storage
+    if lines is None:
+        return found, storage
+    return found, StagedStorage(
+        lines,
+        partial(replace_file, storage, header.version, header_line(found.header), write=write),
+        older=storage,
+    )
 
 
-def _read_older(file: BinaryIO, header: SessionHeader, path: Path) -> tuple[Scan, SessionStorage]:
-    found = Scan(header)
+def _read_older(file: BinaryIO, header: SessionHeader) -> tuple[Scan, list[bytes]]:
+    found = Scan(attrs.evolve(header, version=SESSION_VERSION))
     entries = upgrade(_objects(file, found.findings), header.version)
     lines = [codec.dumps(data) for data in entries if found.tree.add(head_of(data))]
-    return found, LegacyStorage(path, lines)
+    return found, lines
 
 
 def _objects(file: BinaryIO, findings: list[str]) -> Iterator[dict[str, Any]]:

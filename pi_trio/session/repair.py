@@ -1,23 +1,29 @@
 """Making a branch fit for a request, in memory: nothing of this is written.
 
-Providers refuse a call without its result, a result without its call, and text with half a
-surrogate pair. A crash, an abort, an edit of the context or another program may leave all
-three in a file.
+Providers refuse a call without its result, a result without its call, a turn without content,
+and images that are damaged or too large. A crash, an abort, an edit of the context or another
+program may leave all of them in a file.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+import binascii
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import TypeAlias
 
-from attrs import define, field
+import attrs
 
 from pi_trio.messages import (
     AgentMessage,
     AssistantMessage,
+    CustomMessage,
+    ImageContent,
     TextContent,
     ToolCall,
     ToolResultMessage,
+    UserContent,
+    UserMessage,
+    is_blank,
     sendable,
 )
 
@@ -53,27 +59,33 @@ _MISSING = {
 # ------------------------------------------------------------------ calls and results
 
 
-@define
 class _OpenCalls:
     """An answer with calls, until the next answer comes. `logged`: the step's facts are there."""
 
-    message: AssistantMessage
-    logged: bool
-    facts: list[str] = field(factory=list)
-    results: dict[str, ToolResultMessage] = field(factory=dict)
-    after: list[AgentMessage] = field(factory=list)
+    def __init__(self, message: AssistantMessage, calls: Iterable[ToolCall], *, logged: bool) -> None:
+        self.message = message
+        self.calls = {call.id: call for call in calls}
+        self.logged = logged
+        self.facts: list[str] = []
+        self.results: dict[str, ToolResultMessage] = {}
+        self.after: list[AgentMessage] = []
+
+    def missing(self) -> list[ToolCall]:
+        """The calls that have no result."""
+        if len(self.results) == len(self.calls):
+            return []
+        return [call for call_id, call in self.calls.items() if call_id not in self.results]
 
     def closed(self, started: Started) -> list[AgentMessage]:
         """The answer, one result for each call in the calls' order, then what came between."""
-        calls = self.message.tool_calls
-        missing = [call for call in calls if call.id not in self.results]
+        missing = self.missing()
         known = started(self.facts) if missing and self.logged else ()
         results = dict(self.results)
         for call in missing:
             idle = self.logged and call.id not in known
             code = NOT_STARTED if idle else OUTCOME_UNKNOWN
             results[call.id] = missing_result(call, code, self.message.timestamp)
-        return [self.message, *(results[call.id] for call in calls), *self.after]
+        return [self.message, *(results[call.id] for call in self.message.tool_calls), *self.after]
 
 
 class Conversation:
@@ -87,6 +99,7 @@ class Conversation:
         self._messages: list[AgentMessage] = []
         self._open: _OpenCalls | None = None
         self._in_step = False
+        self._repairs: list[str] = []
 
     def step_begins(self) -> None:
         """A `step/start` fact: from here on `tool/call` facts tell which calls were started."""
@@ -105,12 +118,18 @@ class Conversation:
         """The next message of the branch."""
         if isinstance(message, AssistantMessage):
             self._answer(message)
-        elif isinstance(message, ToolResultMessage):
-            self._result(message)
+            return
+        sound = with_sound_images(message)
+        if sound is not message:
+            self._repairs.append(f"images of a {message.role} message cannot be sent: notes stand for them")
+        if isinstance(sound, ToolResultMessage):
+            self._result(sound)
+        elif isinstance(sound, (UserMessage, CustomMessage)) and is_blank(sound.content):
+            self._repairs.append(f"a {message.role} message without content was left out")
         elif self._open is not None:
-            self._open.after.append(message)
+            self._open.after.append(sound)
         else:
-            self._messages.append(message)
+            self._messages.append(sound)
 
     def messages(self) -> tuple[AgentMessage, ...]:
         """What can be sent now."""
@@ -118,21 +137,75 @@ class Conversation:
             return tuple(self._messages)
         return (*self._messages, *self._open.closed(self._started))
 
+    def repairs(self) -> tuple[str, ...]:
+        """What was changed to make it so, a sentence each."""
+        missing = self._open.missing() if self._open is not None else ()
+        return (*self._repairs, *map(_supplied, missing))
+
     def _answer(self, message: AssistantMessage) -> None:
         kept = sendable(message)
         if kept is None:
             return
         if self._open is not None:
+            self._repairs.extend(map(_supplied, self._open.missing()))
             self._messages.extend(self._open.closed(self._started))
             self._open = None
-        if kept.tool_calls:
-            self._open = _OpenCalls(kept, self._in_step)
+        calls = kept.tool_calls
+        if calls:
+            self._open = _OpenCalls(kept, calls, logged=self._in_step)
         else:
             self._messages.append(kept)
 
     def _result(self, message: ToolResultMessage) -> None:
-        waiting = self._open
-        if waiting is not None and any(
-            call.id == message.tool_call_id for call in waiting.message.tool_calls
-        ):
-            waiting.results.setdefault(message.tool_call_id, message)
+        waiting, call_id = self._open, message.tool_call_id
+        if waiting is None or call_id not in waiting.calls:
+            self._repairs.append(f"a result of {message.tool_name} has no call and was left out")
+        elif call_id in waiting.results:
+            self._repairs.append(f"a second result of the same call of {message.tool_name} was left out")
+        else:
+            waiting.results[call_id] = message
+
+
+def _supplied(call: ToolCall) -> str:
+    return f"a call of {call.name} has no result and got one that says so"
+
+
+# ------------------------------------------------------------------ images
+
+
+LARGEST_IMAGE = 5 << 20
+"""Characters of base64 that the strictest provider takes in one image."""
+MOST_PIXELS = 8000
+"""Pixels a side that the strictest provider takes."""
+
+
+def with_sound_images(message: AgentMessage) -> AgentMessage:
+    """The message itself, or one with a note in place of each image that no provider takes."""
+    if not isinstance(message, (UserMessage, ToolResultMessage, CustomMessage)) or isinstance(
+        message.content, str
+    ):
+        return message
+    if not any(isinstance(block, ImageContent) for block in message.content):
+        return message
+    sound = tuple(_sound(block) if isinstance(block, ImageContent) else block for block in message.content)
+    return message if sound == message.content else attrs.evolve(message, content=sound)
+
+
+def _sound(image: ImageContent) -> UserContent:
+    fault = _fault(image)
+    return image if fault is None else TextContent(f"[An image was left out here: {fault}]")
+
+
+def _fault(image: ImageContent) -> str | None:
+    from pi_trio.tools.images import is_whole, read_header  # late: few sessions have images
+
+    if len(image.data) > LARGEST_IMAGE:
+        return "it is too large"
+    try:
+        data = binascii.a2b_base64(image.data, strict_mode=True)
+    except ValueError:
+        return "its data is damaged"
+    header = read_header(data)
+    if header is None or not is_whole(header.mime_type, data):
+        return "its data is damaged"
+    return "it has too many pixels" if max(header.width, header.height) > MOST_PIXELS else None

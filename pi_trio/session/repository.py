@@ -11,16 +11,20 @@ import hashlib
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
-from pi_trio.errors import SessionError, SessionFormatError
+from pi_trio.errors import SessionError, SessionFormatError, UsageError
 from pi_trio.session.branching import before, fork_lines, prompt_text
-from pi_trio.session.entries import SessionHeader
+from pi_trio.session.entries import SessionHeader, header_line
+from pi_trio.session.importing import opened_for_import, put_file
 from pi_trio.session.scan import read_header
+from pi_trio.session.search import Hit, Query
 from pi_trio.session.session import Session, new_header
-from pi_trio.session.storage import Write
+from pi_trio.session.storage import JsonlStorage, Write
 from pi_trio.session.summary import SessionSummary, summarize
+from pi_trio.session.trash import discard
 
 __all__ = ["SessionRepository", "folder_name"]
 
@@ -53,17 +57,29 @@ class SessionRepository:
 
         Raises `SessionError` if there is none or more than one, and what `Session.open` raises.
         """
-        path = Path(reference).expanduser() if _is_path(reference) else self._find(reference)
-        return Session.open(path, writable=writable, cwd=self.cwd, write=self._write)
+        return Session.open(self.find(reference), writable=writable, cwd=self.cwd, write=self._write)
+
+    def find(self, reference: str) -> Path:
+        """The file that a path, an id or the beginning of one names. Raises `SessionError`."""
+        return Path(reference).expanduser() if _is_path(reference) else self._find(reference)
 
     def latest(self) -> Path | None:
         """The file of this directory that was written last."""
         return next((path for path, _ in self._files()), None)
 
-    def list(self) -> Sequence[SessionSummary]:
-        """The sessions of this directory, the one with the latest message first."""
-        summaries = [summarize(path, header) for path, header in self._files()]
-        return sorted(summaries, key=lambda each: each.modified, reverse=True)
+    def list(self, *, everywhere: bool = False) -> Sequence[SessionSummary]:
+        """The sessions of this directory, or of all, the one with the latest message first."""
+        return sorted(self._summaries(everywhere), key=lambda each: each.modified, reverse=True)
+
+    def search(self, words: str, *, everywhere: bool = False) -> Sequence[Hit]:
+        """The sessions that have all the words, those with them in the name first, then the latest.
+
+        Looked through are name, id, directory, and what user and assistant said. Words in
+        double quotes stand together.
+        """
+        query = Query(words)
+        hits = [hit for each in self._summaries(everywhere) if (hit := query.look(each)) is not None]
+        return sorted(hits, key=lambda hit: (hit.in_name, hit.summary.modified), reverse=True)
 
     def fork(self, session: Session, entry_id: str, position: Literal["before", "at"]) -> tuple[Session, str]:
         """A new session with the path up to (`at`) or `before` an entry, and the prompt that was there.
@@ -76,12 +92,67 @@ class SessionRepository:
         fork = self._new(new_header(session.cwd or self.cwd, source), fork_lines(session, leaf))
         return fork, prompt_text(entry) if position == "before" else ""
 
+    def clone(self, session: Session) -> Session:
+        """A new session with the current branch. Raises `UsageError` if that is empty."""
+        leaf = session.get_leaf_id()
+        if leaf is None:
+            raise UsageError("there is nothing to clone: the branch is empty")
+        return self.fork(session, leaf, "at")[0]
+
+    # ---- files as a whole
+
+    def copy(self, session: Session) -> Session:
+        """A new file, in this directory, of all branches. The source is only read."""
+        header = new_header(self.cwd, str(session.path) if session.is_saved else None)
+        lines = [session.line(head.id).rstrip(b"\r\n") for head in session.heads]
+        path = self._path(header)
+        JsonlStorage.create(path, header_line(header), lines, write=self._write).close()
+        return Session.open(path, write=self._write)
+
+    def import_file(self, path: Path) -> Path:
+        """Take in a session file from elsewhere, byte for byte, under the directory that it names.
+
+        Of a file whose first line is damaged the entries become a session of this directory.
+        Raises `SessionError` if it is no session, or is here already.
+        """
+        with opened_for_import(path, partial(new_header, self.cwd)) as (header, before, rest):
+            if not _ID.fullmatch(header.id):
+                raise SessionFormatError(f"{path} is not a session: its id is not allowed", path)
+            folder = self._folder(header.cwd or self.cwd)
+            for present, known in _session_files([folder]):
+                if known.id == header.id:
+                    raise SessionError(f"{path} is here already, as {present}", path)
+            name = path.name if path.suffix == ".jsonl" else f"{path.name}.jsonl"
+            return put_file(folder / name, before, rest)
+
+    def rename(self, reference: str, name: str) -> None:
+        """Give a session a name; empty takes it away. Raises `SessionError`s."""
+        session = self.open(reference)
+        try:
+            session.append_session_name(name)
+        finally:
+            session.close()
+
+    def delete(self, reference: str) -> tuple[Path, bool]:
+        """Delete a session; its path, and whether it can be found in the trash.
+
+        Raises `SessionLockedError` if it is open elsewhere, and other `SessionError`s.
+        """
+        path = self.find(reference)
+        session = Session.open(path)  # only a session, and nobody who is writing it
+        try:
+            return path, discard(path)
+        finally:
+            session.close()
+
     # ---- where files are
 
     def _new(self, header: SessionHeader, lines: Sequence[bytes] = ()) -> Session:
+        return Session.new(header.cwd, self._path(header), header=header, lines=lines, write=self._write)
+
+    def _path(self, header: SessionHeader) -> Path:
         time = re.sub("[:.]", "-", header.timestamp)
-        path = self._folder(header.cwd) / f"{time}_{header.id}.jsonl"
-        return Session.new(header.cwd, path, header=header, lines=lines, write=self._write)
+        return self._folder(header.cwd) / f"{time}_{header.id}.jsonl"
 
     def _folder(self, cwd: str) -> Path:
         return self._flat or self._root / folder_name(cwd)
@@ -92,11 +163,17 @@ class SessionRepository:
             if header.cwd == self.cwd or (not header.cwd and self._flat is None):
                 yield path, header
 
+    def _folders(self) -> Iterable[Path]:
+        return [self._flat] if self._flat else sorted(self._root.glob("*/"))
+
+    def _summaries(self, everywhere: bool) -> Iterator[SessionSummary]:
+        files = _session_files(self._folders()) if everywhere else self._files()
+        return (summarize(path, header) for path, header in files)
+
     def _find(self, reference: str) -> Path:
         if not _ID.fullmatch(reference):
             raise SessionError(f"{reference!r} is neither the path nor the id of a session")
-        folders = [self._flat] if self._flat else sorted(self._root.glob("*/"))
-        for files in (self._files(), _session_files(folders)):
+        for files in (self._files(), _session_files(self._folders())):
             found: dict[str, Path] = {}
             for path, header in files:
                 if header.id.startswith(reference):

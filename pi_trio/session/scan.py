@@ -43,7 +43,8 @@ _HAS_DETAIL = frozenset({b"message", *(name.encode() for name in _DETAIL_KEYS)})
 class Scan:
     """What one reading tells. The entry at a place of `tree.heads` has that place's span.
 
-    `torn` means that the last line has no line end.
+    `end` is where the file ended. `torn` means that the last line has no line end; if it could
+    not be read either, `whole_end` is where it starts, else the same as `end`.
     """
 
     header: SessionHeader
@@ -51,6 +52,8 @@ class Scan:
     offsets: array[int] = field(factory=lambda: array("q"))
     lengths: array[int] = field(factory=lambda: array("q"))
     findings: list[str] = field(factory=list)
+    end: int = 0
+    whole_end: int = 0
     torn: bool = False
 
 
@@ -63,6 +66,8 @@ def read_header(file: BinaryIO, path: Path) -> SessionHeader:
     if data is None or data.get("type") != "session" or not isinstance(data.get("id"), str):
         raise SessionFormatError(f"{path} is not a session: its first line is not a session's header", path)
     cwd = data.get("cwd")
+    if "parentSessionPath" in data:  # as older writers spelled it
+        data["parentSession"] = data.pop("parentSessionPath")
     filled = {"timestamp": "", **data, "version": _version(data), "cwd": cwd if isinstance(cwd, str) else ""}
     return codec.from_json(SessionHeader, filled)
 
@@ -121,7 +126,7 @@ def scan(file: BinaryIO, header: SessionHeader) -> Scan:
     found = Scan(header)
     offset = file.tell()
     add, offsets, lengths = found.tree.add, found.offsets, found.lengths
-    line = b"\n"
+    line, head = b"\n", None
     for number, line, head in heads_of(file):
         if head is not None:
             if add(head):
@@ -131,6 +136,8 @@ def scan(file: BinaryIO, header: SessionHeader) -> Scan:
             found.findings.append(f"line {number} is damaged and was left out")
         offset += len(line)
     found.torn = not line.endswith(b"\n")
+    found.end = offset
+    found.whole_end = offset - len(line) if found.torn and head is None else offset
     return found
 
 

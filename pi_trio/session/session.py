@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -20,7 +20,15 @@ from pi_trio import codec
 from pi_trio.errors import StorageError, UsageError
 from pi_trio.messages import UserMessage
 from pi_trio.session import facts
-from pi_trio.session.context import BranchSettings, ContextBuilder, SessionContext
+from pi_trio.session.appending import Appending
+from pi_trio.session.cache import EntryCache
+from pi_trio.session.context import (
+    BranchSettings,
+    ContextBuilder,
+    EntryTransform,
+    Projector,
+    SessionContext,
+)
 from pi_trio.session.entries import (
     SESSION_VERSION,
     CustomEntry,
@@ -32,12 +40,13 @@ from pi_trio.session.entries import (
     SessionHeader,
     SessionInfoEntry,
     entry_from_json,
+    header_line,
     timestamp_now,
 )
 from pi_trio.session.ids import new_entry_id, new_session_id
 from pi_trio.session.opening import open_file
 from pi_trio.session.scan import entry_object, head_of, heads_of
-from pi_trio.session.storage import JsonlStorage, MemoryStorage, SessionStorage, Write
+from pi_trio.session.storage import JsonlStorage, MemoryStorage, SessionStorage, StagedStorage, Write
 from pi_trio.session.tree import EntryHead, Tree
 from pi_trio.surrogates import mend
 
@@ -47,11 +56,8 @@ E = TypeVar("E", bound=Entry)
 
 _SURROGATE_ESCAPE = re.compile(rb"\\u[dD][89a-fA-F]")
 
-CACHE_BYTES = 8 << 20
-"""How much encoded text the decoded entries that are kept at hand may stand for."""
 
-
-class Session:
+class Session(Appending):
     """Made by `new`, `open` or `in_memory`, not directly.
 
     `path` is where the file is or will be, None in memory. `findings` are sentences about what
@@ -66,9 +72,7 @@ class Session:
         tree: Tree,
         *,
         path: Path | None = None,
-        staged: MemoryStorage | None = None,
         findings: Iterable[str] = (),
-        write: Write = os.write,
     ) -> None:
         self.header = header
         self.path = path
@@ -76,10 +80,9 @@ class Session:
         self.findings = [*findings, *tree.findings]
         self.on_append: Callable[[Mapping[str, Any]], None] | None = None
         self._storage = storage
-        self._staged = staged  # the storage while the file is not made yet
-        self._write = write
         self._leaf = tree.leaf_after_load()
-        self._cache = _EntryCache()
+        self._cache = EntryCache()
+        self._projectors: dict[str, Projector] = {}
         self._context = ContextBuilder(tree, self._entry_for_context)
         self._name: str | None = None
         self._labels: dict[str, str] | None = None
@@ -100,10 +103,12 @@ class Session:
 
         `lines` are encoded entries that it starts with.
         """
-        tree = Tree()
-        entries = heads_of(lines)
-        staged = MemoryStorage(line for _, line, head in entries if head is not None and tree.add(head))
-        return cls(header or new_header(cwd), staged, tree, path=path, staged=staged, write=write)
+        tree, header = Tree(), header or new_header(cwd)
+        kept = [line for _, line, head in heads_of(lines) if head is not None and tree.add(head)]
+        if path is None:
+            return cls(header, MemoryStorage(kept), tree)
+        make = partial(JsonlStorage.create, path, header_line(header), write=write)
+        return cls(header, StagedStorage(kept, make), tree, path=path)
 
     @classmethod
     def in_memory(cls, cwd: str) -> Session:
@@ -122,7 +127,7 @@ class Session:
         if opened is None:
             return cls.new(cwd, path, write=write)
         found, storage = opened
-        return cls(found.header, storage, found.tree, path=path, findings=found.findings, write=write)
+        return cls(found.header, storage, found.tree, path=path, findings=found.findings)
 
     # ---- what it is
 
@@ -143,7 +148,13 @@ class Session:
     @property
     def is_saved(self) -> bool:
         """Whether there is a file."""
-        return self._staged is None
+        storage = self._storage
+        return storage.older is not None if isinstance(storage, StagedStorage) else self.path is not None
+
+    @property
+    def unsaved(self) -> int:
+        """How many entries are kept that could not be written yet."""
+        return self._storage.unsaved
 
     @property
     def name(self) -> str | None:
@@ -195,9 +206,17 @@ class Session:
         """The entries from the root to `from_id`, or to the leaf."""
         return [self.entry(each) for each in self.tree.path(from_id or self._leaf)]
 
-    def build_context(self) -> SessionContext:
-        """What a request that hangs on the leaf is made of. Costs what is new since the last call."""
-        return self._context.build(self._leaf)
+    def build_context(self, transforms: Iterable[EntryTransform] = ()) -> SessionContext:
+        """What a request that hangs on the leaf is made of. Costs what is new since the last call.
+
+        With `transforms` every entry that counts is read and goes through them, in their order.
+        """
+        return self._context.build(self._leaf, transforms)
+
+    def project(self, custom_type: str, projector: Projector) -> None:
+        """Let the model see custom entries of this type, as the messages that `projector` makes of them."""
+        self._projectors[custom_type] = projector
+        self._context = ContextBuilder(self.tree, self._entry_for_context, self._projectors)
 
     def branch_settings(self) -> BranchSettings:
         """Model, thinking level and tools as the branch left them, without reading its conversation."""
@@ -207,20 +226,22 @@ class Session:
 
     # ---- writing
 
-    def append(self, entry: E) -> E:
+    def append(self, entry: E, *, keep: bool = False) -> E:
         """Add `entry` at the leaf and move the leaf to it. Gives it with id, parent and time.
 
-        Raises `StorageError` if it could not be written, and then nothing has changed.
+        Raises `StorageError` if it could not be written, and then nothing has changed. With
+        `keep`, for what has happened and cannot be handed back, the entry is there all the
+        same: it is `unsaved`, and goes first at the next append.
         """
-        return self.append_at(self._leaf, entry)
+        return self.append_at(self._leaf, entry, keep=keep)
 
-    def append_at(self, parent_id: str | None, entry: E) -> E:
+    def append_at(self, parent_id: str | None, entry: E, *, keep: bool = False) -> E:
         """Add `entry` at another place and move the leaf to it: the move that a summary is."""
         if isinstance(entry, LeafEntry):
-            raise UsageError("a leaf entry is made by set_leaf")
-        return self._add(entry, self._anchor(parent_id))
+            raise UsageError("a leaf entry is made by set_leaf_id")
+        return self._add(entry, self._anchor(parent_id), keep=keep)
 
-    def set_leaf(self, target: str | None) -> LeafEntry | None:
+    def set_leaf_id(self, target: str | None) -> LeafEntry | None:
         """Move the leaf, also durably. None, and no entry, if it is there already.
 
         Raises `UsageError` for an unknown target, `StorageError` if it could not be written.
@@ -228,13 +249,53 @@ class Session:
         anchor = self._anchor(target)
         return None if anchor == self._leaf else self._add(LeafEntry(anchor), anchor)
 
+    def save(self) -> None:
+        """Make the file now, although nothing was said yet. Raises `StorageError`."""
+        if isinstance(self._storage, StagedStorage) and not self.is_saved and self.path is not None:
+            self._storage = self._storage.made()
+
+    def flush(self) -> None:
+        """Write what could not be written before. Raises `StorageError` if that still does not work."""
+        storage = self._storage
+        if isinstance(storage, StagedStorage) and storage.unsaved and self.path is not None:
+            self._storage = storage.made()
+        else:
+            storage.flush()
+
+    def refresh(self) -> list[EntryHead]:
+        """Take in what another program has added to the file. Gives the heads of the new entries.
+
+        The leaf of a session that is open for reading follows; a writer's stays where it is.
+        """
+        found = self._storage.look()
+        heads = heads_of(line for _, _, line in found)
+        added = []
+        for (place, length, line), (_, _, head) in zip(found, heads, strict=True):
+            if head is not None and self.tree.add(head):
+                self._storage.adopt(place, length)
+                added.append(head)
+            elif line.strip():
+                self.findings.append("a line that another program added is damaged and was left out")
+        if added:
+            self._name = self._labels = None
+            self.findings.append(f"{len(added)} entries were added by another program")
+            if not self._storage.is_writable:
+                self._leaf = self.tree.leaf_after_load()
+        return added
+
     def sync(self) -> None:
         """Wait until everything is on the disk. For a worker thread. Raises `StorageError`."""
         self._storage.sync()
 
     def close(self) -> None:
-        """Let go of the file, and of the right to write it."""
-        self._storage.close()
+        """Let go of the file, and of the right to write it.
+
+        Raises `StorageError` if what is `unsaved` cannot be written now either; it is lost then.
+        """
+        try:
+            self.flush()
+        finally:
+            self._storage.close()
 
     # ---- inside
 
@@ -268,57 +329,45 @@ class Session:
             return entry_from_json(mend(self._object(position, line)))
         return self._cache.get(entry_id) or entry_from_json(self._object(position, line))
 
-    def _add(self, entry: E, parent_id: str | None) -> E:
+    def _add(self, entry: E, parent_id: str | None, *, keep: bool = False) -> E:
         added = attrs.evolve(
             entry, id=new_entry_id(self.tree), parent_id=parent_id, timestamp=timestamp_now()
         )
         data = codec.to_json(added)
         line = _encode(data)
-        self._save(added, line)
-        self.tree.add(head_of(data))
-        self._leaf = parent_id if isinstance(added, LeafEntry) else added.id
-        self._cache.put(added, len(line))
-        self._note(added)
-        if self.on_append is not None:
-            self.on_append(data)
+        try:
+            self._save(added, line)
+        except StorageError:
+            if keep:
+                self._storage.keep(line)
+                self._take(added, data, len(line))
+            raise
+        self._take(added, data, len(line))
         return added
 
     def _save(self, entry: Entry, line: bytes) -> None:
         """Write the line; the first input makes the file, with all that came before."""
-        if self._staged is None or self.path is None or not _is_input(entry):
-            self._storage.append(line)
-            return
-        header = _encode(codec.to_json(self.header))
-        self._storage = JsonlStorage.create(self.path, header, [*self._staged.lines, line], write=self._write)
-        self._staged = None
+        storage = self._storage
+        if isinstance(storage, StagedStorage) and self.path and (storage.is_due or _is_input(entry)):
+            self._storage = storage.made(line)
+        else:
+            storage.append(line)
+
+    def _take(self, entry: Entry, data: Mapping[str, Any], size: int) -> None:
+        self.tree.add(head_of(data))
+        self._leaf = entry.parent_id if isinstance(entry, LeafEntry) else entry.id
+        self._cache.put(entry, size)
+        self._note(entry)
+        if self._storage.was_overtaken:
+            self.refresh()
+        if self.on_append is not None:
+            self.on_append(data)
 
     def _note(self, entry: Entry) -> None:
         if isinstance(entry, SessionInfoEntry):
             self._name = _clean_name(entry)
         elif isinstance(entry, LabelEntry) and self._labels is not None:
             self._labels[entry.target_id] = entry.label or ""
-
-
-class _EntryCache:
-    """Decoded entries, the ones used last, bounded by the size of their lines."""
-
-    def __init__(self) -> None:
-        self._entries: OrderedDict[str, tuple[Entry, int]] = OrderedDict()
-        self._size = 0
-
-    def get(self, entry_id: str) -> Entry | None:
-        found = self._entries.get(entry_id)
-        if found is None:
-            return None
-        self._entries.move_to_end(entry_id)
-        return found[0]
-
-    def put(self, entry: Entry, size: int) -> None:
-        self._entries[entry.id] = (entry, size)
-        self._size += size
-        while self._size > CACHE_BYTES:
-            _, (_, dropped) = self._entries.popitem(last=False)
-            self._size -= dropped
 
 
 def new_header(cwd: str, parent_session: str | None = None) -> SessionHeader:

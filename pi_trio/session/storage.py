@@ -3,21 +3,22 @@
 A line once written is never changed. Each append is one `os.write` on a descriptor that is
 kept, and it is there as a whole or not at all: after a short write the file is cut back to its
 previous length, and after a torn tail (left by a crash) the next write starts with a line end.
+A line that could not be written may be kept: then it goes first at the next write.
 """
 
 from __future__ import annotations
 
-import fcntl
+import io
 import os
-import stat
 from array import array
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Protocol, TypeAlias
 
-from pi_trio.errors import SessionError, SessionFormatError, SessionLockedError, StorageError
+from pi_trio.errors import InternalError, SessionError, StorageError
+from pi_trio.session.files import lock, make_private_directory, open_new, sync_directory
 
-__all__ = ["JsonlStorage", "MemoryStorage", "SessionStorage", "Write", "make_private_directory"]
+__all__ = ["JsonlStorage", "MemoryStorage", "SessionStorage", "StagedStorage", "Write"]
 
 Write: TypeAlias = Callable[[int, bytes], int]
 """Writes to a descriptor and tells how many bytes went out, as `os.write` does."""
@@ -27,7 +28,34 @@ class SessionStorage(Protocol):
     """The entries' lines, without line ends and without the header, numbered from 0."""
 
     def append(self, line: bytes) -> None:
-        """Add a line. Raises `StorageError`, and then nothing was added."""
+        """Add a line, after those that were kept. Raises `StorageError`, and then it was not added."""
+
+    def keep(self, line: bytes) -> None:
+        """Add a line that could not be written: it is there, and goes first at the next write."""
+
+    def flush(self) -> None:
+        """Write what was kept. Raises `StorageError` if that still does not work."""
+
+    @property
+    def unsaved(self) -> int:
+        """How many lines are kept and not written."""
+
+    @property
+    def is_writable(self) -> bool:
+        """Whether anything can be added."""
+
+    @property
+    def was_overtaken(self) -> bool:
+        """Whether another program has added something that `look` has not given yet, as far as is known."""
+
+    def look(self) -> list[tuple[int, int, bytes]]:
+        """Lines that another program has added since the last look, each with its place and length.
+
+        They are lines of this storage only when they were adopted.
+        """
+
+    def adopt(self, place: int, length: int) -> None:
+        """Number a line that `look` gave."""
 
     def line(self, index: int) -> bytes:
         """A line. Raises `StorageError` if the disk cannot give it."""
@@ -40,13 +68,37 @@ class SessionStorage(Protocol):
 
 
 class MemoryStorage:
-    """Lines in a list: a session without a file, or one whose file is not made yet."""
+    """Lines in a list, which no disk can refuse."""
 
     def __init__(self, lines: Iterable[bytes] = ()) -> None:
         self.lines = list(lines)
 
+    @property
+    def unsaved(self) -> int:
+        return 0
+
     def append(self, line: bytes) -> None:
         self.lines.append(line)
+
+    def keep(self, line: bytes) -> None:
+        self.lines.append(line)
+
+    def flush(self) -> None:
+        """Nothing is ever kept."""
+
+    @property
+    def is_writable(self) -> bool:
+        return True
+
+    @property
+    def was_overtaken(self) -> bool:
+        return False
+
+    def look(self) -> list[tuple[int, int, bytes]]:
+        return []
+
+    def adopt(self, place: int, length: int) -> None:
+        raise InternalError("lines in memory are nobody else's")
 
     def line(self, index: int) -> bytes:
         return self.lines[index]
@@ -58,24 +110,56 @@ class MemoryStorage:
         """Nothing to let go of."""
 
 
-class LegacyStorage(MemoryStorage):
-    """The upgraded lines of a file in an older version, which can only be read."""
+class StagedStorage(MemoryStorage):
+    """Lines whose file is still to be made; `make` makes it.
 
-    def __init__(self, path: Path, lines: Iterable[bytes]) -> None:
+    `older` is the storage over a file in an older version, which the new file replaces.
+    """
+
+    def __init__(
+        self,
+        lines: Iterable[bytes],
+        make: Callable[[list[bytes]], JsonlStorage],
+        *,
+        older: JsonlStorage | None = None,
+    ) -> None:
         super().__init__(lines)
-        self._path = path
+        self.older = older
+        self._make = make
+        self._unsaved = 0
 
-    def append(self, line: bytes) -> None:
-        raise SessionError(
-            f"{self._path} is in an older version of the format and can only be read", self._path
-        )
+    @property
+    def is_due(self) -> bool:
+        """Whether the file is to be made with whatever comes next."""
+        return self.older is not None or self._unsaved > 0
+
+    @property
+    def unsaved(self) -> int:
+        return self._unsaved
+
+    def keep(self, line: bytes) -> None:
+        super().keep(line)
+        self._unsaved += 1
+
+    def made(self, *more: bytes) -> JsonlStorage:
+        """The storage over the new file, of the lines so far and those. Raises `StorageError`."""
+        return self._make([*self.lines, *more])
+
+    @property
+    def is_writable(self) -> bool:
+        return self.older is None or self.older.is_writable
+
+    def close(self) -> None:
+        if self.older is not None:
+            self.older.close()
 
 
 class JsonlStorage:
     """Lines of a file. Only one storage at a time, in any process, may write to it.
 
-    `offsets` and `lengths` (in bytes) say where the entries are; `torn` that the last line has
-    no line end; `refusal` why nothing can be written, if so.
+    `offsets` and `lengths` (in bytes) say where the entries are; `end` up to where the file was
+    read; `torn` that the last line has no line end; `refusal` why nothing
+    can be written, if so.
     """
 
     def __init__(
@@ -85,6 +169,7 @@ class JsonlStorage:
         offsets: array[int],
         lengths: array[int],
         *,
+        end: int = 0,
         torn: bool = False,
         refusal: str | None = None,
         write: Write = os.write,
@@ -97,6 +182,9 @@ class JsonlStorage:
         self._refusal = refusal
         self._write = write
         self._is_new = False
+        self._kept: list[bytes] = []
+        self._end = end
+        self._foreign: list[tuple[int, int]] = []  # where other programs have written meanwhile
 
     @classmethod
     def create(
@@ -108,7 +196,7 @@ class JsonlStorage:
         `StorageError` if the disk refuses; then no file is left.
         """
         make_private_directory(path.parent)
-        descriptor, made = _open_new(path)
+        descriptor, made = open_new(path)
         storage = cls(path, descriptor, array("q"), array("q"), write=write)
         try:
             lock(descriptor, path)
@@ -124,24 +212,52 @@ class JsonlStorage:
         return storage
 
     def append(self, line: bytes) -> None:
-        record = b"\n" * self._torn + line + b"\n"
-        end = self._put(record)
-        self._torn = False
-        self._offsets.append(end - len(line) - 1)
-        self._lengths.append(len(line))
+        self.flush()
+        self._append(line)
+
+    def keep(self, line: bytes) -> None:
+        self._kept.append(line)
+
+    def flush(self) -> None:
+        while self._kept:
+            self._append(self._kept[0])
+            del self._kept[0]
+
+    @property
+    def unsaved(self) -> int:
+        return len(self._kept)
+
+    @property
+    def is_writable(self) -> bool:
+        return self._refusal is None
+
+    @property
+    def was_overtaken(self) -> bool:
+        return bool(self._foreign) and not self._kept
+
+    def look(self) -> list[tuple[int, int, bytes]]:
+        if self._kept:  # those have their numbers already, and come first
+            return []
+        self._foreign.append((self._end, self._whole_lines_end()))
+        self._end = max(self._end, self._foreign[-1][1])
+        found = [each for start, end in self._foreign for each in self._lines_between(start, end)]
+        self._foreign.clear()
+        return found
+
+    def adopt(self, place: int, length: int) -> None:
+        self._offsets.append(place)
+        self._lengths.append(length)
 
     def line(self, index: int) -> bytes:
-        length, offset = self._lengths[index], self._offsets[index]
-        try:
-            return os.pread(self._descriptor, length, offset)
-        except OSError as error:
-            raise StorageError(f"cannot read {self.path}: {error.strerror}", self.path) from error
+        if index >= len(self._offsets):
+            return self._kept[index - len(self._offsets)]
+        return self._read(self._lengths[index], self._offsets[index])
 
     def sync(self) -> None:
         try:
             os.fsync(self._descriptor)
             if self._is_new:
-                _sync_directory(self.path.parent)
+                sync_directory(self.path.parent)
                 self._is_new = False
         except OSError as error:
             raise StorageError(f"cannot save {self.path}: {error.strerror}", self.path) from error
@@ -151,17 +267,37 @@ class JsonlStorage:
             os.close(self._descriptor)
             self._descriptor = -1
 
+    def _append(self, line: bytes) -> None:
+        end = self._put(b"\n" * self._torn + line + b"\n")
+        self._torn = False
+        self.adopt(end - len(line) - 1, len(line))
+
+    def _read(self, length: int, offset: int) -> bytes:
+        try:
+            return os.pread(self._descriptor, length, offset)
+        except OSError as error:
+            raise StorageError(f"cannot read {self.path}: {error.strerror}", self.path) from error
+
+    def _whole_lines_end(self) -> int:
+        """Where the last whole line after `_end` ends. A writer finds whatever else is there torn."""
+        grown = self._read(os.fstat(self._descriptor).st_size - self._end, self._end)
+        return self._end + grown.rfind(b"\n") + 1
+
+    def _lines_between(self, start: int, end: int) -> Iterator[tuple[int, int, bytes]]:
+        for line in io.BytesIO(self._read(end - start, start)):
+            yield start, len(line), line
+            start += len(line)
+
     def _put_all(self, lines: list[bytes]) -> None:
         self._put(b"\n".join(lines) + b"\n")
         offset = len(lines[0]) + 1
         for line in lines[1:]:
-            self._offsets.append(offset)
-            self._lengths.append(len(line))
+            self.adopt(offset, len(line))
             offset += len(line) + 1
 
     def _put(self, record: bytes) -> int:
         """Write all of `record`, or nothing. Gives the place of its end in the file."""
-        self._check_writable()
+        self.check_writable()
         try:
             written = self._write(self._descriptor, record)
         except OSError as error:
@@ -169,11 +305,15 @@ class JsonlStorage:
         # Asked for, not counted: a program that does not lock may have appended since.
         end = os.lseek(self._descriptor, 0, os.SEEK_CUR)
         if written < len(record):
-            self._cut_back(end - written)
+            self._cut_back(end - written, end)
             raise StorageError(f"cannot write {self.path}: the disk is full", self.path)
+        if end - written > self._end:
+            self._foreign.append((self._end, end - written))
+        self._end = end
         return end
 
-    def _check_writable(self) -> None:
+    def check_writable(self) -> None:
+        """Raises `StorageError` if nothing can be written to this file."""
         if self._descriptor < 0:
             raise StorageError(f"{self.path} is closed", self.path)
         if self._refusal is not None:
@@ -181,85 +321,9 @@ class JsonlStorage:
         if os.fstat(self._descriptor).st_nlink == 0:
             raise StorageError(f"cannot write {self.path}: the file was removed", self.path)
 
-    def _cut_back(self, length: int) -> None:
+    def _cut_back(self, start: int, end: int) -> None:
         try:
-            os.ftruncate(self._descriptor, length)
+            os.ftruncate(self._descriptor, start)
         except OSError:  # then the half line stays, and the next one must not run into it
             self._torn = True
-
-
-# ------------------------------------------------------------------ files
-
-
-def open_existing(path: Path, *, writable: bool) -> tuple[int, str | None]:
-    """A descriptor of a regular file, locked if `writable`, and why it cannot be written, if so.
-
-    Never waits: a FIFO or a device is refused like a directory. Raises `SessionError`s.
-    """
-    refusal = None if writable else "it was opened for reading"
-    try:
-        try:
-            descriptor = os.open(path, (os.O_RDWR | os.O_APPEND if writable else os.O_RDONLY) | _OPEN_FLAGS)
-        except PermissionError as error:
-            refusal = error.strerror
-            descriptor = os.open(path, os.O_RDONLY | _OPEN_FLAGS)
-    except IsADirectoryError:
-        raise SessionFormatError(f"{path} is a directory, not a session", path) from None
-    except FileNotFoundError:
-        raise SessionError(f"there is no session {path}", path) from None
-    except (OSError, ValueError) as error:
-        raise SessionError(f"cannot open {path}: {error}", path) from error
-    try:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise SessionFormatError(f"{path} is not a regular file, and not a session", path)
-        if refusal is None:
-            lock(descriptor, path)
-    except BaseException:
-        os.close(descriptor)
-        raise
-    return descriptor, refusal
-
-
-_OPEN_FLAGS = os.O_NONBLOCK | os.O_CLOEXEC
-
-
-def lock(descriptor: int, path: Path) -> None:
-    """Be the only writer until the descriptor is closed. Raises `SessionLockedError`."""
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        there, ours = path.stat(), os.fstat(descriptor)
-    except BlockingIOError:
-        raise SessionLockedError(f"{path} is open for writing elsewhere", path) from None
-    except OSError as error:
-        raise SessionError(f"cannot lock {path}: {error.strerror}", path) from error
-    if (there.st_dev, there.st_ino) != (ours.st_dev, ours.st_ino):
-        raise SessionError(f"{path} was replaced while it was being opened", path)
-
-
-def make_private_directory(path: Path) -> None:
-    """Make a directory, and those above it, for its owner alone. Raises `StorageError`."""
-    missing = [each for each in (path, *path.parents) if not each.exists()]
-    try:
-        for each in reversed(missing):
-            each.mkdir(mode=0o700, exist_ok=True)
-    except OSError as error:
-        raise StorageError(f"cannot make {path}: {error.strerror}", path) from error
-
-
-def _open_new(path: Path) -> tuple[int, bool]:
-    flags = os.O_RDWR | os.O_APPEND | _OPEN_FLAGS
-    try:
-        try:
-            return os.open(path, flags | os.O_CREAT | os.O_EXCL, 0o600), True
-        except FileExistsError:
-            return open_existing(path, writable=True)[0], False
-    except OSError as error:
-        raise StorageError(f"cannot make {path}: {error.strerror}", path) from error
-
-
-def _sync_directory(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+            self._end = end

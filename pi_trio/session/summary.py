@@ -17,9 +17,11 @@ from pi_trio.messages import UserMessage, text_of
 from pi_trio.session.entries import MessageEntry, SessionHeader, SessionInfoEntry, entry_from_json
 from pi_trio.session.scan import entry_object
 
-__all__ = ["SessionSummary", "summarize"]
+__all__ = ["SessionSummary", "blocks_backward", "summarize"]
 
 _BLOCK = 1 << 20
+_LONGEST = 4 << 20
+"""Bytes from which on a line is data, not something that was said."""
 _START = 1 << 20
 """Bytes in which the first message is looked for."""
 
@@ -34,6 +36,7 @@ class SessionSummary:
     name: str | None
     modified: datetime
     first_message: str
+    parent_session: str | None = None
 
 
 def summarize(path: Path, header: SessionHeader) -> SessionSummary:
@@ -41,7 +44,7 @@ def summarize(path: Path, header: SessionHeader) -> SessionSummary:
     with path.open("rb") as file:
         first = _first_message(file)
         end = _End()
-        for block in _blocks_backward(file):
+        for block in blocks_backward(file):
             end.look(block)
             if end.is_complete:
                 break
@@ -53,6 +56,7 @@ def summarize(path: Path, header: SessionHeader) -> SessionSummary:
         name=end.name or None,
         modified=_time(end.last_message) or _time(header.timestamp) or written,
         first_message=first,
+        parent_session=header.parent_session,
     )
 
 
@@ -99,17 +103,23 @@ class _End:
             self.last_message = str(data.get("timestamp"))
 
 
-def _blocks_backward(file: BinaryIO) -> Iterator[bytes]:
-    """The file in blocks of whole lines, the last block first."""
-    end = file.seek(0, 2)
-    rest = b""
-    while end > 0:
-        start = max(0, end - _BLOCK)
+def blocks_backward(file: BinaryIO) -> Iterator[bytes]:
+    """The file in blocks of whole lines, the last block first. Lines of many megabytes are left out."""
+    start = file.seek(0, 2)
+    rest = b""  # the end of a line that begins further up
+    is_too_long = False  # … and was left out
+    while start > 0:
+        end, start = start, max(0, start - _BLOCK)
         file.seek(start)
-        block = file.read(end - start) + rest
-        end = start
-        cut = block.find(b"\n") + 1 if start else 0
+        block = file.read(end - start)
+        if is_too_long:
+            block = block[: block.rfind(b"\n") + 1]
+            is_too_long = not block
+        block += rest
+        cut = (block.find(b"\n") + 1 or len(block)) if start else 0
         rest = block[:cut]
+        if len(rest) > _LONGEST:
+            rest, is_too_long = b"", True
         yield block[cut:]
 
 

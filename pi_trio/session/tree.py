@@ -14,6 +14,8 @@ from collections.abc import Iterator
 
 from attrs import frozen
 
+from pi_trio.session.collector import paused_collector
+
 __all__ = ["EntryHead", "Tree"]
 
 
@@ -91,10 +93,8 @@ class Tree:
     def children(self, entry_id: str | None) -> list[str]:
         """What hangs on the entry (None: the roots), in file order."""
         if self._children is None:
-            self._cut_circles()
-            self._children = {}
-            for head in self.heads:
-                self._hang(head, self._children)
+            with paused_collector():
+                self._children = self._all_children()
         return list(self._children.get(entry_id, ()))
 
     def path(self, entry_id: str | None) -> list[str]:
@@ -177,6 +177,19 @@ class Tree:
     def _hang(self, head: EntryHead, children: dict[str | None, list[str]]) -> None:
         if head.type != "leaf":
             children.setdefault(self.parent(head.id), []).append(head.id)
+
+    def _all_children(self) -> dict[str | None, list[str]]:
+        """Looks only at what `_hang` would, where there is nothing odd about a parent."""
+        self._cut_circles()
+        heads, positions, children = self.heads, self._positions, dict[str | None, list[str]]()
+        for head in heads:
+            parent = head.parent_id
+            position = positions.get(parent) if parent is not None else None
+            if position is None or self._cut or head.type == "leaf" or heads[position].type == "leaf":
+                self._hang(head, children)
+            else:
+                children.setdefault(parent, []).append(head.id)
+        return children
 
     def _cut_circles(self) -> None:
         """Look at every link once. Needed only after a parent came later than its child."""

@@ -45,6 +45,7 @@ class SessionMachine(RuleBasedStateMachine):
         self.repository = SessionRepository(self.folder / "agent", self.folder, write=self.disk)
         self.session = self.repository.create()
         self.bytes = b""
+        self.torn = 0  # half lines in the file
 
     def teardown(self) -> None:
         self.session.close()
@@ -101,7 +102,7 @@ class SessionMachine(RuleBasedStateMachine):
     @rule(entry=entries)
     def move(self, entry: str) -> None:
         if entry in self.session.tree:
-            self.session.set_leaf(entry)
+            self.session.set_leaf_id(entry)
             assert self.session.get_leaf_id() == entry
 
     @rule(entry=entries)
@@ -109,7 +110,7 @@ class SessionMachine(RuleBasedStateMachine):
         if entry in self.session.tree:
             leaf = before(self.session.tree, entry)
             assert leaf is None or leaf in self.session.tree.path(entry)
-            self.session.set_leaf(leaf)
+            self.session.set_leaf_id(leaf)
 
     @rule(space=st.integers(0, 200))
     def fail_to_append(self, space: int) -> None:
@@ -124,9 +125,9 @@ class SessionMachine(RuleBasedStateMachine):
     def fork(self, entry: str, position: str) -> None:
         if entry not in self.session.tree:
             return
-        source, self.bytes = self.session, b""
+        source, self.bytes, self.torn = self.session, b"", 0
         path = source.tree.path(entry)
-        source.set_leaf(entry if position == "at" else before(source.tree, entry))
+        source.set_leaf_id(entry if position == "at" else before(source.tree, entry))
         context = source.build_context()
         assert source.path is not None
         left = source.path.read_bytes()
@@ -136,6 +137,69 @@ class SessionMachine(RuleBasedStateMachine):
         self.add(MessageEntry(UserMessage.of("in the fork")))
         assert source.path.read_bytes() == left
         source.close()
+
+    @rule()
+    def clone(self) -> None:
+        if self.session.get_leaf_id() is None:
+            return
+        source, self.bytes, self.torn = self.session, b"", 0
+        context = source.build_context()
+        self.session = self.repository.clone(source)
+        assert self.session.build_context() == context
+        self.session.save()
+        assert self.session.header.parent_session == str(source.path)
+        source.close()
+
+    @rule(name=st.text(max_size=10))
+    def rename(self, name: str) -> None:
+        self.session.append_session_name(name)
+        assert self.session.name == (" ".join(name.splitlines()).strip() or None)
+
+    @rule(texts=st.lists(st.text(max_size=5), min_size=1, max_size=3), space=st.integers(0, 200))
+    def keep_what_cannot_be_written(self, texts: list[str], space: int) -> None:
+        """On a full disk answers are kept; with room again they go out first."""
+        if not self.session.is_saved:
+            return
+        self.disk.space = space
+        for text in texts:
+            with pytest.raises(StorageError):
+                self.session.append(
+                    MessageEntry(AssistantMessage((TextContent(text + "x" * 300),))), keep=True
+                )
+        assert self.session.unsaved == len(texts)
+        self.disk.space = None
+        self.session.flush()
+        assert self.session.unsaved == 0
+
+    @rule()
+    def read_along(self) -> None:
+        """A second reader sees the same, from the start or by following."""
+        if self.session.is_saved:
+            assert self.session.path is not None
+            reader = Session.open(self.session.path, writable=False)
+            assert reader.heads == self.session.heads
+            added = self.session.append_message(UserMessage.of("more"))
+            assert [head.id for head in reader.refresh()] == [added.id]
+            assert reader.get_leaf_id() == added.id
+            assert reader.build_context() == self.session.build_context()
+            reader.close()
+
+    @rule(cut=st.integers(1, 60))
+    def tear(self, cut: int) -> None:
+        """A crash in the middle of an append: the half line stays, and is no entry."""
+        if not self.session.is_saved:
+            return
+        then = self.session
+        assert then.path is not None
+        then.close()
+        half = then.path.read_bytes().rpartition(b"\n{")[2][:cut]
+        with then.path.open("ab") as file:
+            file.write(b"{" + half)
+        self.session = Session.open(then.path, write=self.disk)
+        assert self.session.heads == then.heads
+        assert len(self.session.findings) == len(then.findings) + 1
+        self.torn += 1
+        self.add(MessageEntry(UserMessage.of("on")))
 
     @rule()
     def reload(self) -> None:
@@ -156,7 +220,7 @@ class SessionMachine(RuleBasedStateMachine):
             now = self.session.path.read_bytes()
             assert now.startswith(self.bytes)
             assert now.endswith(b"\n")
-            assert now.count(b"\n") == len(self.session.heads) + 1
+            assert now.count(b"\n") == len(self.session.heads) + 1 + self.torn
             self.bytes = now
 
     @invariant()

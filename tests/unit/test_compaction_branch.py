@@ -48,7 +48,7 @@ def fork(new_log):
     log.common = log.answer("here the ways part")
     log.user("one")
     log.first = log.answer("one done")
-    log.session.set_leaf(log.common)
+    log.session.set_leaf_id(log.common)
     log.user("two")
     log.answer("", ("1", "read", "a.py"), ("2", "edit", "b.py"))
     log.result("1", TEXT)
@@ -71,7 +71,7 @@ def test_to_the_root(fork) -> None:
 
 
 def test_nothing_is_left_when_the_leaf_moves_forward(fork, new_log) -> None:
-    fork.session.set_leaf(fork.common)
+    fork.session.set_leaf_id(fork.common)
     assert isinstance(plan_branch(fork.session, fork.last, window=WINDOW), Nothing)
     assert isinstance(plan_branch(new_log().session, None, window=WINDOW), Nothing)
 

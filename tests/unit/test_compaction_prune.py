@@ -13,6 +13,8 @@ from pi_trio.session import facts
 
 LONG = "\N{SNOWMAN}" * HEAD + "m" * LONGEST + "z" * TAIL
 
+PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+
 
 def apply(session, pruned) -> None:
     for each in pruned:
@@ -25,7 +27,7 @@ def test_head_marker_and_tail_remain(new_log) -> None:
     log = new_log()
     log.user()
     log.answer("", "c")
-    image = ImageContent("QUJD", "image/png")
+    image = ImageContent(PIXEL, "image/png")
     result = log.message(
         ToolResultMessage("c", "bash", (TextContent(LONG), image), {"exit": 1}, is_error=True)
     )

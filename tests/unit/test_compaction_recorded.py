@@ -27,7 +27,7 @@ def before_compaction(shared: Path, name: str, number: int) -> tuple[Session, Co
     entry = recorded.entry(recorded.heads[place].id)
     assert isinstance(entry, CompactionEntry)
     session = Session.new("/p", lines=[recorded.line(head.id) for head in recorded.heads[:place]])
-    session.set_leaf(entry.parent_id)
+    session.set_leaf_id(entry.parent_id)
     return session, entry
 
 

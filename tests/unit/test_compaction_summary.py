@@ -239,7 +239,10 @@ async def test_an_earlier_summary_is_the_beginning_of_the_prefix(log) -> None:
     assert sent[:-1] == last.messages[:3]
 
 
-IMAGE = ImageContent("QUJD", "image/png")
+IMAGE = ImageContent(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==",
+    "image/png",
+)
 
 
 @pytest.mark.parametrize("why", ["another model", "no room", "a changed context", "images"])

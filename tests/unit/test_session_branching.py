@@ -9,7 +9,14 @@ from typing import Any
 
 import pytest
 
-from pi_trio.messages import AssistantMessage, TextContent, ToolCall, ToolResultMessage, UserMessage
+from pi_trio.messages import (
+    AssistantMessage,
+    TextContent,
+    ToolCall,
+    ToolResultMessage,
+    UserMessage,
+    text_of,
+)
 from pi_trio.session import facts
 from pi_trio.session.branching import before
 from pi_trio.session.entries import (
@@ -132,7 +139,7 @@ def test_pointers_and_queues_stay_behind(repository: SessionRepository) -> None:
     source = repository.create()
     first = source.append(user("one"))
     source.append(answer())
-    source.set_leaf(first.id)
+    source.set_leaf_id(first.id)
     spliced = source.append(fact(facts.INBOX_SPLICED))
     reply = source.append(answer())
     fork, _ = repository.fork(source, reply.id, "at")
@@ -203,3 +210,31 @@ def test_what_has_no_file_is_no_parent(repository: SessionRepository) -> None:
     first = source.append(user("one"))
     fork, _ = repository.fork(source, first.id, "at")
     assert fork.header.parent_session is None
+
+
+def test_the_request_is_the_active_branch_whatever_was_done_before(repository: SessionRepository) -> None:
+    """RS-01: forked three times, gone back twice, compacted once, opened again."""
+    session = repository.create()
+    for number in range(4):
+        session.append_message(UserMessage.of(f"q{number}"))
+        session.append_message(AssistantMessage((TextContent(f"a{number}"),)))
+    for number, said in enumerate(["q3", "f0", "f1"]):
+        fork, text = repository.fork(session, session.get_branch()[-2].id, "before")
+        assert text == said
+        fork.append_message(UserMessage.of(f"f{number}"))
+        fork.append_message(AssistantMessage((TextContent(f"b{number}"),)))
+        session.close()
+        session = fork
+    for _ in range(2):
+        left = session.append_message(UserMessage.of("undone"))
+        session.set_leaf_id(before(session.tree, left.id))
+    kept = session.get_branch()[-1]
+    session.append_compaction("so far", kept.id, 100)
+    session.append_message(UserMessage.of("on"))
+    context = session.build_context()
+    assert [text_of(each.content) for each in context.messages[1:]] == ["b2", "on"]
+    session.close()
+    assert session.path is not None
+    again = Session.open(session.path)
+    assert again.build_context() == context
+    assert [each.id for each in again.get_branch()] == again.tree.path(again.get_leaf_id())

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import base64
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import pytest
 
+from pi_trio import codec
 from pi_trio.errors import StorageError
 from pi_trio.messages import (
     AgentMessage,
     AssistantMessage,
     CustomMessage,
+    ImageContent,
     StopReason,
     SystemMessage,
     TextContent,
@@ -108,7 +111,7 @@ def test_records_between_messages_do_not_matter() -> None:
         session.append(fact(facts.TURN_END, turn=turn))
         sent += [f"u:q{turn}", f"a:r{turn}"]
         assert shape(session.build_context().messages) == sent
-    session.set_leaf(None)
+    session.set_leaf_id(None)
     assert session.build_context().messages == ()
 
 
@@ -133,9 +136,9 @@ def test_a_compaction_stands_for_what_is_before_it() -> None:
     assert context.model == ("p", "m")
     compaction = session.append(CompactionEntry("all", "nothing"))
     assert shape(session.build_context().messages) == ["compactionSummary"]
-    session.set_leaf(ids[3])
+    session.set_leaf_id(ids[3])
     assert shape(session.build_context().messages) == ["u:1", "a:2", "u:3", "a:4"]
-    session.set_leaf(compaction.id)
+    session.set_leaf_id(compaction.id)
     session.append(CompactionEntry("kept from before the last", ids[3]))
     assert shape(session.build_context().messages) == ["compactionSummary", "a:4", "u:5"]
 
@@ -148,7 +151,7 @@ def test_an_older_context_is_what_it_was() -> None:
     then = session.build_context()
     session.append(CompactionEntry("second", between.id))
     session.append(user("4"))
-    session.set_leaf(between.id)
+    session.set_leaf_id(between.id)
     assert session.build_context() == then
 
 
@@ -161,7 +164,7 @@ def test_the_last_edit_on_the_branch_wins() -> None:
     session.append(ContextEditEntry(ids[0], None))
     session.append(ContextEditEntry(ids[1], None))
     assert shape(session.build_context().messages) == ["u:3"]  # a result goes with its call
-    session.set_leaf(edited)
+    session.set_leaf_id(edited)
     assert shape(session.build_context().messages)[0] == "u:one"
 
 
@@ -362,3 +365,105 @@ def test_lone_surrogates_are_mended_in_contexts_only() -> None:
     assert shape(session.build_context().messages) == ["u:a\ufffd b \U0001f642", "u:plain"]
     stored = session.raw(ids[0])["message"]["content"][0]["text"]
     assert stored == "a\ud83d b \U0001f642"
+
+
+# ------------------------------------------------------------------ projectors, transforms, tails
+
+
+def test_a_custom_entry_speaks_only_through_a_projector() -> None:
+    session, _ = session_of([user("q"), CustomEntry("todo", "milk"), CustomEntry("other", "x")])
+    assert shape(session.build_context().messages) == ["u:q"]
+    session.project("todo", lambda entry: [UserMessage.of(f"to do: {entry.data}")])
+    assert shape(session.build_context().messages) == ["u:q", "u:to do: milk"]
+    session.append(CustomEntry("todo", "eggs"))
+    assert shape(session.build_context().messages) == ["u:q", "u:to do: milk", "u:to do: eggs"]
+
+
+def test_transforms_choose_among_the_entries_that_count() -> None:
+    session, ids = session_of([user("1"), answer("2"), user("3"), answer("4")])
+    session.append(CompactionEntry("sum", ids[2], 10))
+    session.append(ContextEditEntry(ids[3], {"content": "four"}))
+    session.append(user("5"))
+    seen: list[list[str]] = []
+
+    def note(entries: Sequence[Entry]) -> Sequence[Entry]:
+        seen.append([each.type for each in entries])
+        return entries
+
+    plain = session.build_context()
+    assert session.build_context([note]) == plain
+    assert seen == [["compaction", "message", "message", "message"]]
+    last = session.build_context([note, lambda entries: entries[-2:]])
+    assert shape(last.messages) == ["a:four", "u:5"]
+    assert session.build_context() == plain
+
+
+def test_a_tail_in_the_compaction_stands_for_the_kept_range() -> None:
+    """F5: honoured where an older writer left it, and never there twice."""
+    session, ids = session_of([user("1"), answer("2"), user("3")])
+    tail = [
+        codec.to_json(UserMessage.of("kept")),
+        {"type": "message", "message": codec.to_json(answer("a").message)},
+    ]
+    session.append(CompactionEntry("sum", ids[2], 10, extra={"retainedTail": tail}))
+    session.append(user("4"))
+    assert shape(session.build_context().messages) == ["compactionSummary", "u:kept", "a:a", "u:4"]
+
+
+# ------------------------------------------------------------------ images, empty turns, what was done
+
+PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+
+
+@pytest.mark.parametrize(
+    ("data", "fault"),
+    [
+        (PIXEL, None),
+        (PIXEL[:-8], "damaged"),
+        (PIXEL[:-1], "damaged"),
+        ("not base64!", "damaged"),
+        ("aGVsbG8=", "damaged"),
+        ("A" * ((5 << 20) + 4), "too large"),
+        (base64.b64encode(base64.b64decode(PIXEL).replace(b"\0\0\0\1", b"\0\0\x40\1", 1)).decode(), "pixels"),
+    ],
+)
+def test_an_image_that_no_provider_takes_becomes_a_note(data: str, fault: str | None) -> None:
+    """RD-01: one bad image must not spoil the session for good."""
+    image = ImageContent(data, "image/png")
+    session, _ = session_of([MessageEntry(UserMessage.of("look", [image]))])
+    context = session.build_context()
+    (message,) = context.messages
+    assert isinstance(message, UserMessage)
+    assert message.content[0] == TextContent("look")
+    shown = message.content[1]
+    if fault is None:
+        assert (shown, context.repairs) == (image, ())
+    else:
+        assert isinstance(shown, TextContent)
+        assert fault in shown.text
+        assert len(context.repairs) == 1
+
+
+def test_turns_without_content_are_left_out() -> None:
+    session, _ = session_of([user(" \n"), user("q"), CustomMessageEntry("note", ""), answer()])
+    context = session.build_context()
+    assert shape(context.messages) == ["u:q"]
+    assert len(context.repairs) == 2
+
+
+def test_repairs_are_told_once() -> None:
+    session, _ = session_of(
+        [user("q"), answer("a", call("1"), call("2")), result("1"), result("1"), result("9")]
+    )
+    repairs = session.build_context().repairs
+    assert sorted(each.split()[1] for each in repairs) == ["call", "result", "second"]
+    assert session.build_context().repairs == repairs
+    session.append(answer("b"))
+    assert sorted(session.build_context().repairs) == sorted(repairs)
+    session.append(user("r"))
+    assert sorted(session.build_context().repairs) == sorted(repairs)
+
+
+def test_a_sound_branch_needs_no_repair() -> None:
+    session, _ = session_of([user("q"), answer("a", call("1")), result("1"), answer("b")])
+    assert session.build_context().repairs == ()

@@ -13,6 +13,7 @@ import trio
 
 from pi_trio.errors import UsageError
 from pi_trio.messages import AssistantMessage, TextContent, UserMessage
+from pi_trio.session.cache import CACHE_BYTES
 from pi_trio.session.entries import (
     BranchSummaryEntry,
     CustomEntry,
@@ -23,7 +24,7 @@ from pi_trio.session.entries import (
     SessionInfoEntry,
 )
 from pi_trio.session.ids import new_entry_id, new_session_id
-from pi_trio.session.session import CACHE_BYTES, Session
+from pi_trio.session.session import Session
 
 
 def user(text: str) -> MessageEntry:
@@ -52,17 +53,17 @@ def test_moving_the_leaf_is_durable(tmp_path: Path) -> None:
     session = Session.new("/p", tmp_path / "s.jsonl")
     first = session.append(user("one"))
     session.append(answer("two"))
-    moved = session.set_leaf(first.id)
+    moved = session.set_leaf_id(first.id)
     assert moved is not None
     assert (moved.target_id, moved.parent_id) == (first.id, first.id)
     assert session.get_leaf_id() == first.id
-    assert session.set_leaf(first.id) is None
-    assert session.set_leaf(moved.id) is None  # a pointer stands for its target
+    assert session.set_leaf_id(first.id) is None
+    assert session.set_leaf_id(moved.id) is None  # a pointer stands for its target
     session.close()
     again = Session.open(tmp_path / "s.jsonl")
     assert again.get_leaf_id() == first.id
     assert again.append(answer("other")).parent_id == first.id
-    top = again.set_leaf(None)
+    top = again.set_leaf_id(None)
     assert top is not None
     stored = again.raw(top.id)
     assert {key: stored[key] for key in ("type", "parentId", "targetId")} == {
@@ -79,7 +80,7 @@ def test_another_programs_entry_on_a_pointer_is_on_the_target(tmp_path: Path) ->
     session = Session.new("/p", path)
     first = session.append(user("one"))
     session.append(answer("two"))
-    moved = session.set_leaf(first.id)
+    moved = session.set_leaf_id(first.id)
     assert moved is not None
     session.close()
     line = {
@@ -106,7 +107,7 @@ def test_a_summary_hangs_where_the_leaf_goes() -> None:
 
 def test_unknown_entries_are_the_callers_mistake() -> None:
     session = Session.in_memory("/p")
-    for call in (session.entry, session.raw, session.set_leaf):
+    for call in (session.entry, session.raw, session.set_leaf_id):
         with pytest.raises(UsageError, match="no entry nope"):
             call("nope")
     with pytest.raises(UsageError):
@@ -121,7 +122,7 @@ def test_names_and_labels_are_the_last_in_file_order(tmp_path: Path) -> None:
     session.append(SessionInfoEntry("a\nname "))
     session.append(LabelEntry(first.id, "start"))
     session.append(LabelEntry(first.id, "begin"))
-    session.set_leaf(first.id)  # another branch: names and labels hold for the whole file
+    session.set_leaf_id(first.id)  # another branch: names and labels hold for the whole file
     assert (session.name, session.label_of(first.id)) == ("a name", "begin")
     session.close()
     again = Session.open(tmp_path / "s.jsonl")
@@ -142,7 +143,7 @@ def test_listeners_get_each_object_after_it_is_there() -> None:
     session.on_append = listen
     first = session.append(user("one"))
     session.append(answer("two"))
-    session.set_leaf(first.id)
+    session.set_leaf_id(first.id)
     assert [each["type"] for each in seen] == ["message", "message", "leaf"]
 
 

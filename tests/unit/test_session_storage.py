@@ -134,8 +134,42 @@ def test_lines_of_a_program_that_does_not_lock_are_kept_apart(saved: Session) ->
         other.write(line("ffff0000", saved.get_leaf_id(), "from elsewhere"))
     mine = saved.append(user("mine"))
     assert saved.raw(mine.id)["message"]["content"][0]["text"] == "mine"
+    assert saved.raw("ffff0000")["message"]["content"] == "from elsewhere"
+    assert saved.get_leaf_id() == mine.id
+    assert saved.findings == ["1 entries were added by another program"]
     saved.close()
     assert [head.id for head in Session.open(saved.path).heads][1:] == ["ffff0000", mine.id]
+
+
+def test_a_reader_follows_the_writer(saved: Session) -> None:
+    """CC-01: who only reads sees what is written, line by line, and never half of one."""
+    assert saved.path is not None
+    reader = Session.open(saved.path, writable=False)
+    assert reader.refresh() == []
+    second = saved.append(user("two"))
+    saved.append_label(second.id, "here")
+    saved.append_session_name("named")
+    assert reader.name is None
+    assert [head.type for head in reader.refresh()] == ["message", "label", "session_info"]
+    assert (reader.name, reader.label_of(second.id)) == ("named", "here")
+    assert reader.get_leaf_id() == saved.get_leaf_id()
+    assert reader.build_context() == saved.build_context()
+    with saved.path.open("ab") as file:
+        file.write(b'{"type":"custom","id":"half')
+    assert reader.refresh() == []
+    assert Session.open(saved.path, writable=False).refresh() == []
+
+
+def test_a_reader_of_a_half_line_sees_it_when_it_is_whole(tmp_path: Path) -> None:
+    path = tmp_path / "s.jsonl"
+    second = line("b", "a", "two")
+    path.write_text(HEADER + line("a", None, "one") + second[:50])
+    reader = Session.open(path, writable=False)
+    assert [head.id for head in reader.heads] == ["a"]
+    with path.open("a") as file:
+        file.write(second[50:])
+    assert [head.id for head in reader.refresh()] == ["b"]
+    assert reader.build_context().messages[-1].content == "two"
 
 
 # ------------------------------------------------------------------ disks that fail
@@ -152,7 +186,7 @@ def test_a_full_disk_leaves_no_half_line(tmp_path: Path, space: int) -> None:
     with pytest.raises(StorageError):
         session.append(user("two"))
     with pytest.raises(StorageError):
-        session.set_leaf(None)
+        session.set_leaf_id(None)
     assert (tmp_path / "s.jsonl").read_bytes() == before
     assert session.get_leaf_id() == first.id
     assert len(session.heads) == 1
@@ -160,6 +194,59 @@ def test_a_full_disk_leaves_no_half_line(tmp_path: Path, space: int) -> None:
     session.append(user("two"))
     session.close()
     assert len(Session.open(tmp_path / "s.jsonl").heads) == 2
+
+
+def test_what_has_happened_is_kept_and_goes_first(tmp_path: Path) -> None:
+    """SF-08: an answer that was paid for is in the session although the disk is full."""
+    disk = LimitedDisk()
+    session = Session.new("/p", tmp_path / "s.jsonl", write=disk)
+    session.append(user("one"))
+    heard: list[object] = []
+    session.on_append = heard.append
+    disk.space = 0
+    for text in ("two", "three"):
+        with pytest.raises(StorageError):
+            session.append(MessageEntry(AssistantMessage((TextContent(text),))), keep=True)
+    assert (session.unsaved, len(heard), len(session.heads)) == (2, 2, 3)
+    assert len(session.build_context().messages) == 3
+    with pytest.raises(StorageError):
+        session.append(user("four"))
+    assert len(session.heads) == 3
+    disk.space = None
+    session.append(user("four"))
+    assert session.unsaved == 0
+    context = session.build_context()
+    session.close()
+    again = Session.open(tmp_path / "s.jsonl")
+    assert again.heads == session.heads
+    assert again.build_context() == context
+
+
+def test_a_first_input_that_is_kept_makes_the_file_later(tmp_path: Path) -> None:
+    disk = LimitedDisk(0)
+    session = Session.new("/p", tmp_path / "s.jsonl", write=disk)
+    with pytest.raises(StorageError):
+        session.append(user("one"), keep=True)
+    assert session.unsaved == 1
+    with pytest.raises(StorageError):
+        session.flush()
+    disk.space = None
+    session.append(CustomEntry("note"))
+    assert session.unsaved == 0
+    session.close()
+    assert [head.type for head in Session.open(tmp_path / "s.jsonl").heads] == ["message", "custom"]
+
+
+def test_closing_tells_what_is_lost(tmp_path: Path) -> None:
+    disk = LimitedDisk()
+    session = Session.new("/p", tmp_path / "s.jsonl", write=disk)
+    session.append(user("one"))
+    disk.space = 0
+    with pytest.raises(StorageError):
+        session.append(user("two"), keep=True)
+    with pytest.raises(StorageError):
+        session.close()
+    Session.open(tmp_path / "s.jsonl").close()  # nobody has it any more
 
 
 def test_a_file_that_could_not_be_made_leaves_nothing(tmp_path: Path) -> None:
@@ -235,25 +322,6 @@ def test_a_torn_tail_is_left_out_and_not_touched(tmp_path: Path, tail: bytes) ->
     assert Session.open(path).get_leaf_id() == added.id
 
 
-def test_every_cut_of_the_last_lines_opens_and_goes_on(tmp_path: Path) -> None:
-    """SF-01, RS-02: a crash in the middle of an append, at each byte."""
-    path = tmp_path / "s.jsonl"
-    whole = (HEADER + line("a", None, "one") + line("b", "a", "two\u2028é") + line("c", "b", "3")).encode()
-    kept = len((HEADER + line("a", None, "one")).encode())
-    for cut in range(kept, len(whole) + 1):
-        path.write_bytes(whole[:cut])
-        session = Session.open(path)
-        held = [head.id for head in session.heads]
-        assert held == ["a", "b", "c"][: len(held)]
-        added = session.append(user("on"))
-        session.close()
-        assert path.read_bytes().startswith(whole[:cut])
-        again = Session.open(path)
-        assert [head.id for head in again.heads] == [*held, added.id]
-        assert len(again.findings) <= 1
-        again.close()
-
-
 def test_damage_in_the_middle_costs_one_line(tmp_path: Path) -> None:
     path = tmp_path / "s.jsonl"
     first, second, third = line("a", None, "one"), line("b", "a", "two"), line("c", "a", "three")
@@ -287,7 +355,7 @@ def test_repeated_lines_do_not_shift_the_others(tmp_path: Path) -> None:
     assert len(session.findings) == 2
     for head in session.heads[:200]:
         assert session.raw(head.id)["id"] == head.id
-    session.set_leaf(f"{6999:08x}")
+    session.set_leaf_id(f"{6999:08x}")
     assert len(session.build_context().messages) == 7000
 
 
@@ -366,31 +434,6 @@ def test_looking_changes_nothing(tmp_path: Path) -> None:
     session.sync()
     session.close()
     assert path.stat().st_mtime == 1_000_000_000
-
-
-def test_the_versions_before_can_be_read(tmp_path: Path) -> None:
-    path = tmp_path / "old.jsonl"
-    entries = [json.loads(line("x", None, text)) for text in ("one", "two", "three")]
-    for each in entries:
-        del each["id"], each["parentId"]
-    compaction = {"type": "compaction", "timestamp": "", "summary": "so far", "firstKeptEntryIndex": 2}
-    hook = {
-        "type": "message",
-        "timestamp": "",
-        "message": {"role": "hookMessage", "customType": "h", "content": "!"},
-    }
-    header = {"type": "session", "id": "s-1", "timestamp": "", "cwd": "/p"}
-    path.write_text("".join(json.dumps(each) + "\n" for each in [header, *entries, compaction, hook]))
-    before = digest(path)
-    session, again = Session.open(path), Session.open(path)
-    assert [head.id for head in session.heads] == [head.id for head in again.heads]
-    assert len(session.get_branch()) == 5
-    messages = session.build_context().messages
-    assert [each.role for each in messages] == ["compactionSummary", "user", "user", "custom"]
-    assert [each.content for each in messages[1:3]] == ["two", "three"]
-    with pytest.raises(SessionError, match="older version"):
-        session.append(user("no"))
-    assert digest(path) == before
 
 
 def test_a_file_that_may_not_be_written_is_opened_for_reading(

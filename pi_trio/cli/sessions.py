@@ -1,0 +1,273 @@
+"""`pi-trio sessions …`: what can be done with session files without a conversation."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
+
+from pi_trio.cli.options import make_parser
+from pi_trio.errors import SessionError, UsageError
+from pi_trio.resources.paths import absolute
+from pi_trio.text import sanitise
+
+if TYPE_CHECKING:
+    from pi_trio.session.repository import SessionRepository
+    from pi_trio.session.session import Session
+    from pi_trio.session.summary import SessionSummary
+
+__all__ = ["run"]
+
+Command: TypeAlias = "Callable[[SessionRepository, argparse.Namespace], int]"
+
+_BROKEN_PIPE = 141
+"""The status of a program that SIGPIPE ended."""
+
+_WHICH = "a path, or an id or the beginning of one"
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Do what the command line after `sessions` says. Returns the exit status; raises `PiError`s."""
+    namespace = _parser().parse_args(arguments)
+    command: Command = namespace.command
+    try:
+        status = command(_repository(namespace.session_dir), namespace)
+        sys.stdout.flush()
+    except BrokenPipeError:  # the reader has enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        return _BROKEN_PIPE
+    return status
+
+
+def _repository(session_dir: str | None) -> SessionRepository:
+    from pi_trio.resources.config import RuntimeConfig
+    from pi_trio.session.repository import SessionRepository
+
+    config = RuntimeConfig.load(session_dir=session_dir)
+    return SessionRepository(config.agent_dir, config.cwd, config.session_dir)
+
+
+# ------------------------------------------------------------------ the command line
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = make_parser("pi-trio sessions", "Look after session files.")
+    parser.add_argument("--session-dir", metavar="DIR", help="where sessions are, if all in one folder")
+    commands = parser.add_subparsers(metavar="COMMAND", required=True)
+
+    def add(name: str, command: Command, text: str, which: str | None = None) -> argparse.ArgumentParser:
+        sub = commands.add_parser(name, help=text, description=text, allow_abbrev=False)
+        sub.set_defaults(command=command)
+        if which is not None:
+            sub.add_argument("which", metavar="WHICH", nargs="+" if which == "several" else None, help=_WHICH)
+        return sub
+
+    found = add("list", _list, "the sessions of this directory, the latest first")
+    search = add("search", _search, "the sessions that have all the words in their name or in what was said")
+    search.add_argument("words", nargs="+", metavar="WORD", help="or '\"several words\"' that stand together")
+    for sub in (found, search):
+        sub.add_argument("--all", action="store_true", help="of all directories")
+        sub.add_argument("--json", action="store_true", help="one JSON object a line")
+    add("show", _show, "the current branch of a session, to be read", "one")
+    rename = add("rename", _rename, "give a session a name", "one")
+    rename.add_argument("name", metavar="NAME", help="empty takes the name away")
+    delete = add(
+        "delete", _delete, "put sessions into the trash, or delete them where there is none", "several"
+    )
+    delete.add_argument("-y", "--yes", action="store_true", help="do not ask")
+    fork = add("fork", _fork, "a new session from the current branch of one", "one")
+    fork.add_argument("entry", nargs="?", metavar="ENTRY", help="up to this entry, on whatever branch")
+    fork.add_argument("--before", action="store_true", help="up to what is before the entry")
+    fork.add_argument("--whole", action="store_true", help="all branches, as a session of this directory")
+    export = add("export", _export, "write a session as a page, as Markdown or as lines", "one")
+    export.add_argument("file", metavar="FILE", help="its name ends in .html, .md or .jsonl")
+    export.add_argument("--mask", action="store_true", help="replace what looks like a secret")
+    export.add_argument("--force", action="store_true", help="replace FILE")
+    bring = add("import-pi", _import, "take in session files of pi, or from elsewhere")
+    bring.add_argument("paths", nargs="*", metavar="PATH", help="files or folders; default: all that pi has")
+    add("check", _check, "tell everything that is odd in session files", "several")
+    return parser
+
+
+def _print(text: str) -> None:
+    sys.stdout.write(sanitise(text) + "\n")
+
+
+# ------------------------------------------------------------------ looking
+
+
+def _list(repository: SessionRepository, namespace: argparse.Namespace) -> int:
+    for summary in repository.list(everywhere=namespace.all):
+        _print_summary(summary, namespace)
+    return 0
+
+
+def _search(repository: SessionRepository, namespace: argparse.Namespace) -> int:
+    hits = repository.search(" ".join(namespace.words), everywhere=namespace.all)
+    for hit in hits:
+        _print_summary(hit.summary, namespace, hit.excerpt)
+    return 0 if hits else 1
+
+
+def _print_summary(summary: SessionSummary, namespace: argparse.Namespace, excerpt: str = "") -> None:
+    if namespace.json:
+        from pi_trio.codec import dumps
+
+        sys.stdout.write(
+            dumps({**_fields(summary), **({"excerpt": excerpt} if excerpt else {})}).decode() + "\n"
+        )
+        return
+    about = summary.name or summary.first_message[:200] or "(no messages)"
+    place = f"  {summary.cwd}" if namespace.all else ""
+    when = f"{summary.modified.astimezone():%Y-%m-%d %H:%M}"
+    _print(f"{summary.id}  {when}{place}  {' '.join(about.split())[:100]}")
+    if excerpt:
+        _print(f"    {excerpt}")
+
+
+def _fields(summary: SessionSummary) -> dict[str, str | None]:
+    return {
+        "id": summary.id,
+        "path": str(summary.path),
+        "cwd": summary.cwd,
+        "name": summary.name,
+        "modified": summary.modified.isoformat(),
+        "firstMessage": summary.first_message,
+        "parentSession": summary.parent_session,
+    }
+
+
+def _show(repository: SessionRepository, namespace: argparse.Namespace) -> int:
+    from pi_trio.session.export.markdown import branch_markdown
+
+    session = _opened(repository, namespace.which)
+    sys.stdout.write(branch_markdown(session))
+    return 0
+
+
+def _check(repository: SessionRepository, namespace: argparse.Namespace) -> int:
+    from pi_trio.session.check import check_file
+
+    found = 0
+    for which in namespace.which:
+        path = repository.find(which)
+        for finding in check_file(path):
+            _print(f"{path}:{finding.line}: {finding.text}")
+            found += 1
+    return 1 if found else 0
+
+
+def _opened(repository: SessionRepository, which: str) -> Session:
+    """A session to be read, with what is odd in it on standard error."""
+    session = repository.open(which, writable=False)
+    for finding in session.findings:
+        _tell(finding)
+    return session
+
+
+def _tell(sentence: str) -> None:
+    sys.stderr.write(f"pi-trio: {sanitise(sentence)}\n")
+
+
+# ------------------------------------------------------------------ changing
+
+
+def _rename(repository: SessionRepository, namespace: argparse.Namespace) -> int:
+    repository.rename(namespace.which, namespace.name)
+    return 0
+
+
+def _delete(repository: SessionRepository, namespace: argparse.Namespace) -> int:
+    paths = [repository.find(which) for which in namespace.which]
+    if not namespace.yes and not _is_agreed(paths):
+        return 1
+    for path in paths:
+        _, is_in_trash = repository.delete(str(path))
+        _print(f"{'put into the trash' if is_in_trash else 'deleted'}: {path}")
+    return 0
+
+
+def _is_agreed(paths: Sequence[Path]) -> bool:
+    if not sys.stdin.isatty():
+        raise UsageError("nobody can be asked whether to delete: say --yes")
+    for path in paths:
+        _print(str(path))
+    return input("Delete? [y/N] ").strip().lower() in ("y", "yes")
+
+
+def _fork(repository: SessionRepository, namespace: argparse.Namespace) -> int:
+    if (namespace.before and namespace.entry is None) or (namespace.whole and namespace.entry is not None):
+        raise UsageError("--before needs an ENTRY, and --whole takes none")
+    source = _opened(repository, namespace.which)
+    if namespace.whole:
+        fork = repository.copy(source)
+    elif namespace.entry is None:
+        fork = repository.clone(source)
+    else:
+        fork, _ = repository.fork(source, namespace.entry, "before" if namespace.before else "at")
+    fork.save()
+    _print(f"{fork.id}  {fork.path}")
+    fork.close()
+    return 0
+
+
+def _export(repository: SessionRepository, namespace: argparse.Namespace) -> int:
+    from pi_trio.session.export.file import write_export
+
+    path = absolute(namespace.file)
+    write = _EXPORTS.get(path.suffix)
+    if write is None:
+        raise UsageError(f"the name of the file says how to write it: {', '.join(_EXPORTS)}")
+    data = write(_opened(repository, namespace.which), namespace.mask)
+    write_export(path, data, replace=namespace.force)
+    return 0
+
+
+def _page(session: Session, masked: bool) -> bytes:
+    from pi_trio.session.export.page import tree_page
+
+    return tree_page(session, masked=masked).encode()
+
+
+def _markdown(session: Session, masked: bool) -> bytes:
+    from pi_trio.session.export.markdown import branch_markdown
+
+    return branch_markdown(session, masked=masked).encode()
+
+
+def _lines(session: Session, masked: bool) -> bytes:
+    from pi_trio.session.export.lines import branch_jsonl
+
+    return branch_jsonl(session, masked=masked)
+
+
+_EXPORTS: Mapping[str, Callable[[Session, bool], bytes]] = {
+    ".html": _page,
+    ".md": _markdown,
+    ".jsonl": _lines,
+}
+
+
+def _import(repository: SessionRepository, namespace: argparse.Namespace) -> int:
+    """Files that are no sessions are told and left out; one that was named on its own is an error."""
+    failed = 0
+    for path in _sources(namespace.paths):
+        try:
+            _print(f"{path} -> {repository.import_file(path)}")
+        except SessionError as error:
+            _tell(str(error))
+            failed += 1
+    return 1 if failed else 0
+
+
+def _sources(paths: Sequence[str]) -> Iterator[Path]:
+    from pi_trio.resources.import_pi import find_pi_dir
+
+    for path in map(absolute, paths) if paths else [find_pi_dir() / "sessions"]:
+        if path.is_dir():
+            yield from sorted(path.rglob("*.jsonl"))
+        else:
+            yield path

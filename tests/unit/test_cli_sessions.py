@@ -1,0 +1,173 @@
+"""`pi-trio sessions`: the program as its user has it, but in this process."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from pi_trio.cli import sessions as module
+from pi_trio.cli.main import main
+from pi_trio.messages import AssistantMessage, TextContent, UserMessage
+from pi_trio.session.repository import SessionRepository
+from pi_trio.session.session import Session
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SessionRepository:
+    """A working directory with an empty agent directory, and no trash."""
+    folder = tmp_path / "project"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv("PI_TRIO_DIR", str(tmp_path / "agent"))
+    monkeypatch.setenv("PATH", "")
+    return SessionRepository(tmp_path / "agent", folder)
+
+
+@pytest.fixture
+def session(project: SessionRepository) -> Session:
+    made = project.create()
+    made.append_message(UserMessage.of("Fix the parser\x1b[2J"))
+    made.append_message(AssistantMessage((TextContent("It was the *tokenizer*."),)))
+    made.close()
+    return made
+
+
+def run(*arguments: str) -> int:
+    return main(["sessions", *arguments])
+
+
+def test_list_and_search(session: Session, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("list") == 0
+    (line,) = capsys.readouterr().out.splitlines()
+    assert line.startswith(f"{session.id}  20")
+    assert line.endswith("Fix the parser␛")
+    assert run("search", "TOKENIZER", "parser") == 0
+    assert "It was the *tokenizer*." in capsys.readouterr().out
+    assert run("search", "nowhere") == 1
+    assert capsys.readouterr().out == ""
+    assert run("list", "--all", "--json") == 0
+    data = json.loads(capsys.readouterr().out)
+    assert (data["id"], data["path"], data["cwd"]) == (session.id, str(session.path), session.cwd)
+
+
+def test_show_and_rename(session: Session, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("rename", session.id, "A name") == 0
+    assert run("show", session.id[:30]) == 0
+    shown = capsys.readouterr().out
+    assert shown.startswith("# A name\n")
+    assert "It was the *tokenizer*." in shown
+    assert "\x1b" not in shown
+
+
+def test_fork(session: Session, project: SessionRepository, capsys: pytest.CaptureFixture[str]) -> None:
+    first, second = (head.id for head in session.heads)
+    for arguments, kept in [((), 2), ((first,), 1), ((second, "--before"), 1), (("--whole",), 2)]:
+        assert run("fork", session.id, *arguments) == 0
+        fork = project.open(capsys.readouterr().out.split()[0])
+        assert (len(fork.heads), fork.header.parent_session) == (kept, str(session.path))
+        fork.close()
+    for wrong in (("--before",), (first, "--whole")):
+        with pytest.raises(SystemExit, match="--before needs"):
+            run("fork", session.id, *wrong)
+
+
+def test_export(session: Session, tmp_path: Path) -> None:
+    """SE-05: nothing is overwritten unless it was said."""
+    for name, start in [
+        ("a.html", "<!doctype html>"),
+        ("a.md", "# Session"),
+        ("a.jsonl", '{"type":"session"'),
+    ]:
+        assert run("export", session.id, str(tmp_path / name)) == 0
+        assert (tmp_path / name).read_text().startswith(start)
+        with pytest.raises(SystemExit, match="there already"):
+            run("export", session.id, str(tmp_path / name))
+        assert run("export", session.id, str(tmp_path / name), "--force", "--mask") == 0
+    with pytest.raises(SystemExit, match=r"\.html, \.md, \.jsonl"):
+        run("export", session.id, str(tmp_path / "a.pdf"))
+
+
+def test_delete_asks(
+    session: Session,
+    project: SessionRepository,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with pytest.raises(SystemExit, match="--yes"):
+        run("delete", session.id)
+    answers = iter(["n", "y"])
+    monkeypatch.setattr("builtins.input", lambda _: next(answers))
+    terminal = SimpleNamespace(isatty=lambda: True)
+    monkeypatch.setattr(module.sys, "stdin", terminal)
+    assert run("delete", session.id) == 1
+    assert len(project.list()) == 1
+    assert run("delete", session.id) == 0
+    assert project.list() == []
+    assert f"deleted: {session.path}" in capsys.readouterr().out
+
+
+def test_delete_is_all_or_nothing_about_names(session: Session, project: SessionRepository) -> None:
+    with pytest.raises(SystemExit, match="there is no session nowhere"):
+        run("delete", "--yes", session.id, "nowhere")
+    assert len(project.list()) == 1
+
+
+def test_import_pi(
+    session: Session, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pi = tmp_path / "pi" / "sessions" / "--elsewhere--"
+    pi.mkdir(parents=True)
+    header = {"type": "session", "version": 3, "id": "of-pi", "timestamp": "", "cwd": "/elsewhere"}
+    (pi / "s.jsonl").write_text(json.dumps(header) + "\n")
+    (pi / "notes.jsonl").write_text("mine\n")
+    monkeypatch.setenv("PI_CODING_AGENT_DIR", str(tmp_path / "pi"))
+    assert run("import-pi") == 1
+    told = capsys.readouterr()
+    assert told.out.count("->") == 1
+    assert "notes.jsonl is not a session" in told.err
+    assert run("import-pi", str(pi / "s.jsonl")) == 1
+    assert "here already" in capsys.readouterr().err
+    assert run("list", "--all") == 0
+    assert "of-pi" in capsys.readouterr().out
+
+
+def test_check(session: Session, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("check", session.id) == 0
+    assert session.path is not None
+    with session.path.open("a") as file:
+        file.write("{half")
+    assert run("check", session.id, str(session.path)) == 1
+    found = capsys.readouterr().out.splitlines()
+    assert len(found) == 4
+    assert found[0].startswith(f"{session.path}:4: the line is damaged")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("show", "nowhere"), "there is no session nowhere"),
+        (("show", "../nowhere.jsonl"), "there is no session"),
+        (("export", "..%2fx", "a.md"), "neither the path nor the id"),
+        (("check", "."), "neither the path nor the id"),
+    ],
+)
+def test_mistakes_are_one_clear_line(
+    project: SessionRepository, arguments: tuple[str, ...], words: str
+) -> None:
+    """SE-05, HL-02."""
+    with pytest.raises(SystemExit) as stopped:
+        run(*arguments)
+    assert words in str(stopped.value)
+    assert "\n" not in str(stopped.value)
+
+
+def test_a_mistake_in_the_command_line(
+    project: SessionRepository, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        run("lst")
+    assert stopped.value.code == 2
+    assert "usage: pi-trio sessions" in capsys.readouterr().err
