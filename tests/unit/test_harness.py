@@ -14,7 +14,7 @@ from harness_bench import open_bench
 from pi_trio.compaction.plan import Plan, make_plan
 from pi_trio.compaction.surface import surface_of
 from pi_trio.errors import BusyError, ConfigError, StorageError, UsageError
-from pi_trio.events import AgentEvent, InputReturned
+from pi_trio.events import AgentEvent, AutoRetryStart, InputReturned
 from pi_trio.llm.auth import Credential
 from pi_trio.llm.protocol import Failure, Model
 from pi_trio.loop.convert import convert_messages
@@ -205,6 +205,46 @@ async def test_a_passing_failure_is_retried_in_the_open_step(
             "auto_retry_start",
             "auto_retry_end",
         ]
+
+
+async def test_a_success_starts_the_count_of_tries_anew(
+    repository: SessionRepository, autojump_clock: trio.testing.MockClock
+) -> None:
+    """RT-03: ten failures in one turn, each passing after one try."""
+    busy = Failure("busy", "overloaded")
+    answers = [part for n in range(10) for part in (busy, Call("echo", {"n": n}))]
+    async with open_bench(repository.create(), *answers, busy, "done") as bench:
+        await bench.say("go")
+        assert bench.texts()[-1] == "done"
+        attempts = [event.attempt for event in bench.events if isinstance(event, AutoRetryStart)]
+        assert attempts == [1] * 11
+
+
+async def test_a_model_that_stays_busy_is_not_changed(
+    repository: SessionRepository, autojump_clock: trio.testing.MockClock
+) -> None:
+    """RT-05: each wait is told once, and the same model is asked every time."""
+    busy = Failure("busy", "rate_limit", retry_after=30.0)
+    async with open_bench(repository.create(), *[busy] * 4, "late") as bench:
+        await bench.say("go")
+        assert len({request.model.reference for request in bench.model.requests}) == 1
+        assert [each for each in bench.kinds() if each == "model_change"] == ["model_change"]
+        told = [event.attempt for event in bench.events if isinstance(event, AutoRetryStart)]
+        assert told == [1, 2, 3]
+
+
+@pytest.mark.parametrize("partial", [["half of "], ["half of ", Call("echo", {"n": 1})]])
+async def test_what_a_failed_try_had_said_is_said_once(
+    repository: SessionRepository, autojump_clock: trio.testing.MockClock, partial: list[Any]
+) -> None:
+    """RT-06: also where a whole call had arrived; it runs for the answer that counts, once."""
+    broken = [*partial, Failure("connection reset", "transport")]
+    whole = ["half of it", Call("echo", {"n": 1})]
+    async with open_bench(repository.create(), broken, whole, "done") as bench:
+        await bench.say("go")
+        assert bench.texts() == ["go", "half of it", "echo 1", "done"]
+        assert "half of " not in bench.requested(1)
+        assert [event.type for event in bench.events].count("tool_execution_start") == 1
 
 
 async def test_an_abort_ends_the_wait_for_a_retry(
