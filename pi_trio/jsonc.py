@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+import stat
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +59,8 @@ def read_jsonc(path: Path) -> JsonDocument:
 
 def _read(path: Path) -> str:
     try:
+        if not stat.S_ISREG(path.stat().st_mode):  # nobody may ever write into a pipe
+            raise ConfigError(f"{path}: cannot be read: it is no file")
         data = path.read_bytes()
         return data.decode("utf-8-sig")
     except FileNotFoundError:

@@ -10,7 +10,7 @@ from typing import Any
 
 import trio
 
-from pi_trio.cli.options import make_parser
+from pi_trio.cli.options import add_command, make_parser
 from pi_trio.cli.stdio import say
 from pi_trio.errors import ConfigError, PiError
 from pi_trio.llm.auth import checked_key, literal
@@ -35,20 +35,22 @@ def run(argv: Sequence[str]) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = make_parser("pi-trio auth", "Keys of model providers, kept in auth.json for you alone to read.")
+    parser = make_parser(
+        "pi-trio auth", "Look after the keys of model providers, kept in auth.json for you alone to read."
+    )
     acts = parser.add_subparsers(metavar="COMMAND", required=True)
-    login = acts.add_parser("login", help="store a key, read from the keyboard or standard input")
-    login.add_argument("provider", metavar="PROVIDER")
+    login = add_command(acts, "login", "store a key, read from the keyboard or standard input")
+    login.add_argument("provider", metavar="PROVIDER", help="such as openai or anthropic")
     login.add_argument("--key", action="store_true", help="ask for a key where signing in is possible too")
     login.set_defaults(act=_login)
-    logout = acts.add_parser("logout", help="remove a stored key")
-    logout.add_argument("provider", metavar="PROVIDER")
+    logout = add_command(acts, "logout", "remove a stored key")
+    logout.add_argument("provider", metavar="PROVIDER", help="such as openai or anthropic")
     logout.set_defaults(act=_logout)
-    check = acts.add_parser("check", help="ask providers whether they take the keys")
+    check = add_command(acts, "check", "ask providers whether they take the keys")
     check.add_argument("providers", nargs="*", metavar="PROVIDER", help="default: all that have a key")
     check.set_defaults(act=_check)
-    bring = acts.add_parser("import-pi", help="copy the API keys that pi has stored")
-    bring.add_argument("--from", dest="source", metavar="DIR", help="pi's folder (default: ~/.pi/agent)")
+    bring = add_command(acts, "import-pi", "copy the API keys that pi has stored")
+    bring.add_argument("--from", dest="source", metavar="DIR", help="pi's directory (default: ~/.pi/agent)")
     bring.set_defaults(act=_import_pi)
     return parser
 

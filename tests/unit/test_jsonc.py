@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -48,9 +50,10 @@ def test_a_missing_file_is_told_apart(path: Path) -> None:
         load_jsonc(path)
 
 
-def test_a_folder_in_its_place_is_one_clear_sentence(path: Path) -> None:
-    path.mkdir()
-    with pytest.raises(ConfigError, match=r"some\.json: cannot be read: Is a directory"):
+@pytest.mark.parametrize("make", [os.mkdir, os.mkfifo])
+def test_what_is_no_file_is_one_clear_sentence(path: Path, make: Callable[[Path], None]) -> None:
+    make(path)
+    with pytest.raises(ConfigError, match=r"some\.json: cannot be read: it is no file"):
         load_jsonc(path)
 
 
