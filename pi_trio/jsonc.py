@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import json
 import re
-import stat
 from pathlib import Path
 from typing import Any
 
 from attrs import frozen
 
 from pi_trio.errors import ConfigError
+from pi_trio.plain_file import read_plain_file
 
 __all__ = ["JsonDocument", "load_jsonc", "read_jsonc"]
 
@@ -59,9 +59,7 @@ def read_jsonc(path: Path) -> JsonDocument:
 
 def _read(path: Path) -> str:
     try:
-        if not stat.S_ISREG(path.stat().st_mode):  # nobody may ever write into a pipe
-            raise ConfigError(f"{path}: cannot be read: it is no file")
-        data = path.read_bytes()
+        data = read_plain_file(path)
         return data.decode("utf-8-sig")
     except FileNotFoundError:
         raise

@@ -57,6 +57,7 @@ async def test_a_turn_leaves_its_entries_in_order(repository: SessionRepository)
 
 
 async def test_the_prompt_is_said_once_and_sent_with_every_request(repository: SessionRepository) -> None:
+    """L30"""
     async with open_bench(repository.create(), "one", "two") as bench:
         await bench.say("a")
         await bench.say("b")
@@ -67,6 +68,7 @@ async def test_the_prompt_is_said_once_and_sent_with_every_request(repository: S
 
 
 async def test_a_changed_section_is_recorded_as_a_patch(repository: SessionRepository) -> None:
+    """L28, L30: it takes the place of the old one for every model, in the same step."""
     said = {"preamble": "Be brief."}
     async with open_bench(repository.create(), "1", "2", sections=lambda tools: dict(said)) as bench:
         await bench.say("a")
@@ -146,6 +148,7 @@ async def test_an_abort_during_tools_gives_each_call_one_result(repository: Sess
 
 
 async def test_an_abort_before_the_first_word_leaves_no_answer(repository: SessionRepository) -> None:
+    """L42"""
     """AB-02"""
     async with open_bench(repository.create(), Hang(), "fine") as bench:
         bench.harness.prompt("go")
@@ -157,6 +160,7 @@ async def test_an_abort_before_the_first_word_leaves_no_answer(repository: Sessi
 
 
 async def test_what_was_visible_at_an_abort_is_in_the_next_request(repository: SessionRepository) -> None:
+    """L42"""
     async with open_bench(repository.create(), ["half an ans", Hang()], "fine") as bench:
         bench.harness.prompt("go")
         await trio.testing.wait_all_tasks_blocked()
@@ -258,6 +262,19 @@ async def test_an_abort_ends_the_wait_for_a_retry(
         await bench.harness.abort()
         assert trio.current_time() == began
         assert len(bench.model.requests) == 1
+
+
+async def test_an_abort_of_the_second_try_keeps_what_it_had_said(
+    repository: SessionRepository, autojump_clock: trio.testing.MockClock
+) -> None:
+    """RT-04, L42"""
+    answers = [Failure("busy", "overloaded"), ["Half", Hang()]]
+    async with open_bench(repository.create(), *answers) as bench:
+        bench.harness.prompt("go")
+        await trio.sleep(5)
+        await bench.harness.abort()
+        assert bench.texts() == ["go", "Half"]
+        assert bench.harness.conversation.transcript[-1].stop_reason == "aborted"  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize(
