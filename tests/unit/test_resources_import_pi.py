@@ -100,6 +100,12 @@ def test_nothing_is_replaced_and_a_second_time_changes_nothing(pi: Path, config:
     assert not [line for line in lines if "copied" in line]
 
 
+def test_a_session_is_known_by_its_id_whatever_its_file_is_called(pi: Path, config: RuntimeConfig) -> None:
+    _write(config.agent_dir / "sessions" / "--p--" / "renamed.jsonl", HEADER)
+    assert "sessions there already: 1" in import_pi(pi, config)
+    assert not (config.agent_dir / "sessions" / "--p--" / "a.jsonl").exists()
+
+
 def test_a_dry_run_lists_and_does_nothing(pi: Path, config: RuntimeConfig) -> None:
     lines = import_pi(pi, config, dry_run=True)
     assert f"session {pi}/sessions/--p--/a.jsonl: to be copied" in lines
