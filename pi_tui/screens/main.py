@@ -6,6 +6,7 @@ panes are mounted when the runtime has one to show.
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -87,6 +88,7 @@ class MainScreen(Screen[None]):
         self._armed_timer: Timer | None = None
         self._message = ""
         self._tick = 0
+        self._sending = asyncio.Lock()
         self._unsent: list[str] = []
         self._places: list[tuple[str, str | None]] = []
 
@@ -184,12 +186,14 @@ class MainScreen(Screen[None]):
             self._do(self._deliver(event.text, event.delivery))
 
     async def _deliver(self, text: str, delivery: str) -> None:
+        """Send one text after the other: side by side, the runtime may take them in any order."""
         assert self.live is not None  # noqa: S101  # callers have a session
-        try:
-            await (self.live.queue(text) if delivery == "follow_up" else self.live.say(text))
-        except PiError:
-            self._prompt.put_back([text])
-            raise
+        async with self._sending:
+            try:
+                await (self.live.queue(text) if delivery == "follow_up" else self.live.say(text))
+            except PiError:
+                self._prompt.put_back([text])
+                raise
         if self._body is not None:
             self._body.transcript.to_end()
 

@@ -165,6 +165,27 @@ def test_alt_keys_are_one_key(data, keys):
     assert [event.key for event in KeyParser().feed(data)] == keys
 
 
+@pytest.mark.parametrize(
+    "data", ["\x1b[<35;10;5M", "\x1b[<64;100;20M", "\x1b[1;3A", "\x1b[200~pasted\x1b[201~"]
+)
+def test_a_sequence_in_pieces_is_what_it_is_in_one(data):
+    """A slow line that cuts a mouse report or a paste anywhere types nothing and aborts nothing."""
+    whole = list(map(repr, KeyParser().feed(data)))
+    for cut in range(1, len(data)):
+        parser = KeyParser(input_comes=lambda _seconds: True)
+        pieces = [
+            event for part in (data[:cut], data[cut:]) for event in [*parser.feed(part), *parser.tick()]
+        ]
+        assert list(map(repr, pieces)) == whole
+
+
+def test_a_lone_escape_is_told_as_soon_as_nothing_follows():
+    parser = KeyParser(input_comes=lambda _seconds: False)
+    assert list(parser.feed("\x1b")) == []
+    assert [event.key for event in parser.tick()] == ["escape"]
+    assert [event.key for event in parser.feed("a")] == ["a"]
+
+
 class _GoneTerminal:
     def write(self, text: str) -> None:
         raise OSError(5, "Input/output error")
