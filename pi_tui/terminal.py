@@ -49,7 +49,7 @@ SEQUENCE_WAIT = 0.5
 
 def _input_comes(seconds: float) -> bool:
     """Whether there is something to read within some time."""
-    return bool(select.select([sys.__stdin__], [], [], seconds)[0])
+    return bool(select.select([sys.__stdin__ or 0], [], [], seconds)[0])
 
 
 class KeyParser(XTermParser):
