@@ -412,7 +412,7 @@ class MainScreen(Screen[None]):
             self.query_one(TabStrip).display = seen.strip
             self._body.lay_out(seen)
             focus = {"tree": self._body.tree_pane, "tools": self._body.tool_pane}
-            (focus.get(self._pane) or self.prompt).focus()
+            self.set_focus(focus.get(self._pane) or self.prompt)  # at once: the next key is for it
         self._refresh_chrome()
 
     def on_resize(self, event: events.Resize) -> None:

@@ -48,8 +48,7 @@ class QuestionScreen(Dialog[Reply | None]):
     ) -> None:
         words = {"app.question.once": "once", "app.question.no": "no", "app.question.reason": "no, because …"}
         if question.rules:
-            session = f"for this session: {', '.join(question.rules)}"
-            words = {"app.question.once": "once", "app.question.session": session, **words}
+            words["app.question.session"] = "for this session"
         words["app.question.stop"] = "stop turn"
         super().__init__(f"may {one_line(question.tool_name)} run?", hint(words, keymap), theme, clock)
         self.question = question
@@ -67,6 +66,9 @@ class QuestionScreen(Dialog[Reply | None]):
             strips += diff_strips(_shown(asked.preview), look)
         for name, value in asked.args.items():
             strips += wrapped(f"{_shown(name)}: {_value(value)}", look.width, theme["text"])
+        if asked.rules:
+            rules = _shown(", ".join(asked.rules))
+            strips += wrapped(f"for this session would allow {rules}", look.width, theme["muted"])
         return strips
 
     # ---------------------------------------------------------------- keys
@@ -93,7 +95,7 @@ class QuestionScreen(Dialog[Reply | None]):
 
     def _ask_why(self, asking: bool) -> None:
         self.query_one(Input).display = asking
-        (self.query_one(Input) if asking else self.query_one(Details)).focus()
+        self.set_focus(self.query_one(Input) if asking else self.query_one(Details))
 
 
 def _shown(text: str) -> str:

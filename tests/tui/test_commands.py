@@ -76,7 +76,7 @@ async def test_new_shows_another_session_and_quit_ends_the_program(open_screen):
 
 async def test_tree_puts_the_prompt_back(open_screen):
     async with open_screen(entries=conversation(2)) as screen:
-        await screen.send("/tree 2")
+        await screen.send_kept("/tree 2")
         await screen.until(lambda: screen.prompt.text == "question 1")
         await screen.until(screen.sees("goes on before prompt 2"))
 

@@ -65,7 +65,7 @@ async def test_a_call_is_shown_whole_and_answered(open_screen, keys, answer):
             "[red]x[/]",
         ):
             assert part in shown
-        assert "for this session: bash(git status:*)" in shown
+        assert "for this session would allow bash(git status:*)" in shown
         assert "\x1b" not in shown
         await asked.answer(keys)
         await screen.until(lambda: screen.log == [f"answer c1 {answer}"])

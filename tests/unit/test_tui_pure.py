@@ -34,6 +34,10 @@ from pi_tui.theme import bundled_folder, load_theme
         (Situation(running=True, draft=True), Step.ABORT),
         (Situation(running=True, stopping=True), Step.STOPPING),
         (Situation(running=True, pane="tree"), Step.LEAVE_PANE),
+        (Situation(running=True, listing=True), Step.CLOSE_LIST),
+        (Situation(running=True, shell=True), Step.STOP_SHELL),
+        (Situation(running=True, summarising=True), Step.STOP_SUMMARY),
+        (Situation(shell=True, draft=True), Step.STOP_SHELL),
         (Situation(running=True, pane="tree", armed="go"), Step.DISARM),
     ],
 )
@@ -44,6 +48,8 @@ def test_escape(situation, step):
 def test_ctrl_c_never_quits_at_once():
     assert clear_step(Situation(draft=True, running=True)) is Step.CLEAR
     assert clear_step(Situation(running=True)) is Step.ABORT
+    assert clear_step(Situation(shell=True)) is Step.STOP_SHELL
+    assert clear_step(Situation(summarising=True)) is Step.STOP_SUMMARY
     assert clear_step(Situation()) is Step.ASK_QUIT
     assert clear_step(Situation(armed="quit")) is Step.QUIT
 
@@ -52,6 +58,7 @@ def test_ctrl_d_asks_only_while_running():
     assert exit_step(Situation()) is Step.QUIT
     assert exit_step(Situation(running=True)) is Step.ASK_QUIT
     assert exit_step(Situation(running=True, armed="quit")) is Step.QUIT
+    assert exit_step(Situation(shell=True)) is Step.ASK_QUIT
     assert exit_step(Situation(draft=True)) is Step.NOTHING
 
 
@@ -59,6 +66,10 @@ SITUATIONS = st.builds(
     Situation,
     pane=st.sampled_from(["stream", "tree", "tools"]),
     running=st.booleans(),
+    summarising=st.booleans(),
+    shell=st.booleans(),
+    listing=st.booleans(),
+    owed=st.booleans(),
     stopping=st.booleans(),
     draft=st.booleans(),
     armed=st.sampled_from(["", "quit"]),
@@ -68,7 +79,7 @@ SITUATIONS = st.builds(
 @given(SITUATIONS)
 def test_the_status_line_names_what_escape_does(situation):
     word = escape_step(situation).value
-    assert key_hints(situation).startswith(f"esc {word}" if word else ("enter", "ctrl+t"))
+    assert key_hints(situation).startswith(f"esc {word}" if word else ("enter", "ctrl+t", "empty enter"))
 
 
 def test_one_pane_at_a_time_when_narrow():
