@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping
-from datetime import datetime
 from typing import Any, assert_never
 
 from pi_trio.events import (
@@ -59,6 +58,7 @@ from pi_tui.bodies import head_of, is_answer, item_kind, message_of
 from pi_tui.calls import Calls
 from pi_tui.outline import Flat, Outline
 from pi_tui.shown import Call, Item, LiveBlock, Retry, Shell, Stats
+from pi_tui.stats import turn_stats
 
 __all__ = ["SessionStore"]
 
@@ -231,21 +231,7 @@ class SessionStore:
 
     def turn_stats(self, turn: Item) -> Stats:
         """Sums over the turn that ends at the item `turn`."""
-        at = self.items.index(turn)
-        start = at
-        while start and self.items[start - 1].kind != "turn":
-            start -= 1
-        shown = self.items[start:at]
-        answers = [item.message for item in shown if isinstance(item.message, AssistantMessage)]
-        calls = [call for answer in answers for call in answer.tool_calls]
-        return Stats(
-            tools=len(calls),
-            files=len({path for call in calls if (path := _changed_file(call.name, call.arguments))}),
-            tokens=sum(answer.usage.total_tokens for answer in answers),
-            cost=sum(answer.usage.cost.total for answer in answers),
-            seconds=_seconds(next(filter(None, map(self._timestamp, shown)), ""), self._timestamp(turn)),
-            complete=not any(item.missing for item in shown),
-        )
+        return turn_stats(self.items, turn, self._timestamp)
 
     # ---------------------------------------------------------------- events
 
@@ -438,19 +424,7 @@ class SessionStore:
         return str(body.get("timestamp", "")) if body else ""
 
 
-def _changed_file(tool: str, args: Mapping[str, Any]) -> str | None:
-    path = args.get("path") if tool in ("edit", "write") else None
-    return path if isinstance(path, str) else None
-
-
 def _renamed(session: SessionInfo, name: str | None) -> SessionInfo:
     return SessionInfo(
         id=session.id, path=session.path, cwd=session.cwd, name=name, parent_session=session.parent_session
     )
-
-
-def _seconds(first: str, last: str) -> float:
-    try:
-        return (datetime.fromisoformat(last) - datetime.fromisoformat(first)).total_seconds()
-    except ValueError:
-        return 0.0

@@ -329,10 +329,6 @@ class Work:
 
     # ---------------------------------------------------------------- the model
 
-    async def models(self) -> Sequence[Model]:
-        """The models that can be chosen."""
-        return await self._now.models()
-
     async def set_model(self, model: Model) -> None:
         """Use another model from the next request on."""
         await self._now.set_model(model)

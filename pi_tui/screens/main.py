@@ -22,6 +22,7 @@ from pi_trio.errors import PiError
 from pi_tui.hints import wants_argument
 from pi_tui.ladder import Situation, Step, clear_step, escape_step, exit_step
 from pi_tui.layout import Pane, arrange
+from pi_tui.screens.asking import Asking
 from pi_tui.screens.help import HelpScreen
 from pi_tui.status import rule_label, status_parts
 from pi_tui.theme import Theme
@@ -33,7 +34,6 @@ from pi_tui.work import Work
 
 if TYPE_CHECKING:
     from pi_tui.live import LiveSession
-    from pi_tui.screens.question import QuestionScreen
     from pi_tui.store import SessionStore
     from pi_tui.widgets.body import Body
     from pi_tui.widgets.session_tree import SessionTree
@@ -78,7 +78,7 @@ class MainScreen(Screen[None]):
         self._theme = theme
         self._keymap = keymap
         self.work = Work(self)
-        self._question: QuestionScreen | None = None
+        self._asking = Asking(self, theme, keymap)
         self._body: Body | None = None
         self._pane: Pane = "stream"
         self._whole = False
@@ -131,7 +131,8 @@ class MainScreen(Screen[None]):
         else:
             self._body.show(store)
         self._arrange()
-        self._ask()
+        if self.live is not None:
+            self._asking.sync(self.live)
 
     def announce(self, live: LiveSession) -> None:
         """See `View`."""
@@ -179,7 +180,7 @@ class MainScreen(Screen[None]):
         if store.heads:
             self.prompt.suggestions = ()
         self._body.sync()
-        self._ask()
+        self._asking.sync(event.live)
         self._refresh_chrome()
 
     def on_missing(self, event: Missing) -> None:
@@ -232,54 +233,6 @@ class MainScreen(Screen[None]):
         ):
             target = row.id if what == "branch" or row.kind == "entry" else row.end
             self.do(self.work.go(target, summarise=what == "summarise"))
-
-    # ---------------------------------------------------------------- dialogs
-
-    def _ask(self) -> None:
-        """Show the oldest question that waits, and take one away that waits no more."""
-        from pi_tui.screens.question import QuestionScreen, Reply
-
-        live = self.live
-        if live is None:
-            return
-        shown, waiting = self._question, live.store.questions
-        if shown is not None:
-            if shown.question.id not in waiting and shown.is_current:
-                shown.dismiss(None)
-            return
-        question = next(iter(waiting.values()), None)
-        if question is None:
-            return
-
-        def answered(reply: Reply | None) -> None:
-            self._question = None
-            if reply is not None:
-                waiting.pop(question.id, None)
-                self.do(self.work.answer(live, question, reply))
-            self._ask()
-
-        self._question = QuestionScreen(question, self._theme, self._keymap, live.store.clock)
-        self.app.push_screen(self._question, answered)
-
-    def action_model(self) -> None:
-        if self.live is not None:
-            self.do(self._choose_model(self.live))
-
-    async def _choose_model(self, live: LiveSession) -> None:
-        from pi_tui.screens.pick import PickScreen
-
-        models = await self.work.models()
-        names = [model.reference for model in models]
-        now = live.store.model.reference
-        chosen = names.index(now) if now in names else 0
-        screen = PickScreen("model", names, self._theme, live.store.clock, chosen=chosen)
-        index = await self.app.push_screen_wait(screen)
-        if index is not None:
-            await self.work.set_model(models[index])
-
-    def action_thinking(self) -> None:
-        if self.live is not None:
-            self.do(self.work.next_thinking_level())
 
     # ---------------------------------------------------------------- keys
 
@@ -346,6 +299,14 @@ class MainScreen(Screen[None]):
     def action_dequeue(self) -> None:
         if self.live is not None:
             self.do(self.work.dequeue())
+
+    def action_model(self) -> None:
+        if self.live is not None:
+            self.do(self._asking.model(self.live))
+
+    def action_thinking(self) -> None:
+        if self.live is not None:
+            self.do(self.work.next_thinking_level())
 
     def action_help(self) -> None:
         self.app.push_screen(HelpScreen(self._theme, self._keymap))
