@@ -43,6 +43,9 @@ class View(Protocol):
     def sync(self) -> None:
         """Something has changed that no event tells."""
 
+    def find_hints(self) -> None:
+        """There are other commands now."""
+
     def tell(self, message: str) -> None:
         """Say something for a moment."""
 
@@ -115,8 +118,12 @@ class Work:
         prompt.remember(live.store.prompts())
         prompt.suggestions = () if live.store.heads else SUGGESTIONS
         prompt.put_back(await live.take_returned())
-        self._commands = await live.commands()
+        await self._learn_commands()
         self._view.sync()
+
+    async def _learn_commands(self) -> None:
+        self._commands = await self._now.commands()
+        self._view.find_hints()
 
     async def new_session(self) -> None:
         """Begin another session."""
@@ -187,7 +194,7 @@ class Work:
         for line in told.lines:
             self._store.say(line)
         self._view.prompt.put_back([told.text])
-        self._commands = await self._now.commands()  # it may have brought others
+        await self._learn_commands()  # it may have brought others
         self._view.to_end()
         self._view.sync()
         if told.ended:

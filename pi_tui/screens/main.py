@@ -199,6 +199,10 @@ class MainScreen(Screen[None]):
 
     def on_text_area_changed(self) -> None:
         """Hints depend on what is written."""
+        self.find_hints()
+
+    def find_hints(self) -> None:
+        """See `View`."""
         text = self.prompt.text
         if self.live is not None and wants_argument(text):
             self._find_arguments()
