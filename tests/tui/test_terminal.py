@@ -59,6 +59,14 @@ class Terminal:
             assert time.monotonic() < end, "\n".join(self.screen.display)
             self.read(0.1)
 
+    def press_until(self, key: str, text: str) -> None:
+        """Press a key again and again: a dialog is deaf at first."""
+        end = time.monotonic() + PATIENCE
+        while not any(text in line for line in self.screen.display):
+            assert time.monotonic() < end, "\n".join(self.screen.display)
+            self.write(key)
+            self.read(0.1)
+
     def wait_for_number(self, label: str) -> int:
         end = time.monotonic() + PATIENCE
         while not (found := re.search(label + r"(\d+)=", "".join(self.screen.display))):
@@ -147,10 +155,7 @@ def test_a_call_waits_for_a_yes(tmp_path: Path):
         running.write("run `echo from-$((40+2))`\r")
         running.wait_for("may bash run?")
         assert not any("from-42" in line for line in running.screen.display)
-        while any("may bash run?" in line for line in running.screen.display):
-            running.write("y")
-            running.read(0.1)
-        running.wait_for("from-42")
+        running.press_until("y", "from-42")
     finally:
         running.close()
 
@@ -187,10 +192,7 @@ def test_a_folder_that_brings_something_along_is_asked_about(tmp_path: Path):
         running.wait_for("run commands on this machine")
         running.write("trust this folder, this")
         running.wait_for("› Trust this folder, this time only")
-        while any("run commands on this machine" in line for line in running.screen.display):
-            running.write("\r")
-            running.read(0.1)
-        running.wait_for("? help")
+        running.press_until("\r", "? help")
         running.write("/greet")
         running.wait_for("says hello")
         assert not (tmp_path / "agent" / "trust.json").exists()
