@@ -23,6 +23,7 @@ _TITLES: dict[Area, str] = {
     "prompt": "In the prompt",
     "tree": "In the session tree",
     "tools": "In the tool pane",
+    "question": "When a call waits for your answer",
     "everywhere": "Everywhere",
 }
 

@@ -34,6 +34,10 @@ from pi_tui.theme import bundled_folder, load_theme
         (Situation(running=True, draft=True), Step.ABORT),
         (Situation(running=True, stopping=True), Step.STOPPING),
         (Situation(running=True, pane="tree"), Step.LEAVE_PANE),
+        (Situation(running=True, listing=True), Step.CLOSE_LIST),
+        (Situation(running=True, shell=True), Step.STOP_SHELL),
+        (Situation(running=True, summarising=True), Step.STOP_SUMMARY),
+        (Situation(shell=True, draft=True), Step.STOP_SHELL),
         (Situation(running=True, pane="tree", armed="go"), Step.DISARM),
     ],
 )
@@ -44,6 +48,8 @@ def test_escape(situation, step):
 def test_ctrl_c_never_quits_at_once():
     assert clear_step(Situation(draft=True, running=True)) is Step.CLEAR
     assert clear_step(Situation(running=True)) is Step.ABORT
+    assert clear_step(Situation(shell=True)) is Step.STOP_SHELL
+    assert clear_step(Situation(summarising=True)) is Step.STOP_SUMMARY
     assert clear_step(Situation()) is Step.ASK_QUIT
     assert clear_step(Situation(armed="quit")) is Step.QUIT
 
@@ -52,6 +58,7 @@ def test_ctrl_d_asks_only_while_running():
     assert exit_step(Situation()) is Step.QUIT
     assert exit_step(Situation(running=True)) is Step.ASK_QUIT
     assert exit_step(Situation(running=True, armed="quit")) is Step.QUIT
+    assert exit_step(Situation(shell=True)) is Step.ASK_QUIT
     assert exit_step(Situation(draft=True)) is Step.NOTHING
 
 
@@ -59,6 +66,10 @@ SITUATIONS = st.builds(
     Situation,
     pane=st.sampled_from(["stream", "tree", "tools"]),
     running=st.booleans(),
+    summarising=st.booleans(),
+    shell=st.booleans(),
+    listing=st.booleans(),
+    owed=st.booleans(),
     stopping=st.booleans(),
     draft=st.booleans(),
     armed=st.sampled_from(["", "quit"]),
@@ -68,7 +79,7 @@ SITUATIONS = st.builds(
 @given(SITUATIONS)
 def test_the_status_line_names_what_escape_does(situation):
     word = escape_step(situation).value
-    assert key_hints(situation).startswith(f"esc {word}" if word else ("enter", "ctrl+t"))
+    assert key_hints(situation).startswith(f"esc {word}" if word else ("enter", "ctrl+t", "empty enter"))
 
 
 def test_one_pane_at_a_time_when_narrow():
@@ -163,6 +174,27 @@ def test_labels_are_for_people():
 def test_alt_keys_are_one_key(data, keys):
     """An Alt+Up is never an Escape, and an Alt+Enter never an Enter."""
     assert [event.key for event in KeyParser().feed(data)] == keys
+
+
+@pytest.mark.parametrize(
+    "data", ["\x1b[<35;10;5M", "\x1b[<64;100;20M", "\x1b[1;3A", "\x1b[200~pasted\x1b[201~"]
+)
+def test_a_sequence_in_pieces_is_what_it_is_in_one(data):
+    """A slow line that cuts a mouse report or a paste anywhere types nothing and aborts nothing."""
+    whole = list(map(repr, KeyParser().feed(data)))
+    for cut in range(1, len(data)):
+        parser = KeyParser(input_comes=lambda _seconds: True)
+        pieces = [
+            event for part in (data[:cut], data[cut:]) for event in [*parser.feed(part), *parser.tick()]
+        ]
+        assert list(map(repr, pieces)) == whole
+
+
+def test_a_lone_escape_is_told_as_soon_as_nothing_follows():
+    parser = KeyParser(input_comes=lambda _seconds: False)
+    assert list(parser.feed("\x1b")) == []
+    assert [event.key for event in parser.tick()] == ["escape"]
+    assert [event.key for event in parser.feed("a")] == ["a"]
 
 
 class _GoneTerminal:
