@@ -189,7 +189,7 @@ class _Run:
                 self._driver.commit(step.fact("step/end"))
             finally:
                 if message is not None:
-                    results = tools.outcome().results if tools is not None else ()
+                    results = tools.results if tools is not None else ()
                     await tell(self._driver, TurnEnd(message, results))
 
     async def _announce(self, messages: Sequence[AgentMessage]) -> None:
