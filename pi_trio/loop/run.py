@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import trio
 from attrs import define
 
-from pi_trio.errors import StorageError
+from pi_trio.errors import StorageError, UsageError
 from pi_trio.events import (
     AgentEnd,
     AgentStart,
@@ -28,7 +28,7 @@ from pi_trio.loop.hooks import FinishTurnResult, TurnContext
 from pi_trio.loop.tool_calls import ToolBatch
 from pi_trio.messages import AgentMessage, AssistantMessage, ToolResultMessage
 
-__all__ = ["run_agent_loop"]
+__all__ = ["last_message", "run_agent_loop", "run_agent_loop_continue"]
 
 
 async def run_agent_loop(driver: Driver) -> None:
@@ -38,6 +38,24 @@ async def run_agent_loop(driver: Driver) -> None:
     orderly way. A cancel by the driver's lifetime ends here; one from outside passes through.
     """
     await _Run(driver).run()
+
+
+async def run_agent_loop_continue(driver: Driver) -> None:
+    """As `run_agent_loop`, for a driver whose first turn owes an answer to the transcript as it is.
+
+    Raises `UsageError`, before anything happens, if there is nothing to answer.
+    """
+    if isinstance(last_message(driver.snapshot().messages), AssistantMessage):
+        raise UsageError("Cannot continue from an assistant message.")
+    await run_agent_loop(driver)
+
+
+def last_message(messages: Sequence[AgentMessage]) -> AgentMessage:
+    """What a run would go on from. Raises `UsageError` if there is only a system message, or nothing."""
+    last = messages[-1] if messages else None
+    if last is None or last.role == "system":
+        raise UsageError("No messages to continue from.")
+    return last
 
 
 @define

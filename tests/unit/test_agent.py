@@ -153,6 +153,44 @@ async def test_parked_input_waits_while_steering_runs(stage) -> None:
     assert play.said() == ["Hello", "now"]
 
 
+# ------------------------------------------------------------------ what is queued
+
+
+async def test_what_waits_can_be_seen_edited_moved_and_removed(stage) -> None:
+    """Until it is claimed; an id stays the same for as long as its message waits."""
+    play = stage("1", "2", "3", "4")
+    agent = play.agent
+    for add in (agent.steer, agent.follow_up, agent.next_turn):
+        add("one")
+        add("two")
+    for queue in ("steering_queue", "follow_up_queue", "next_turn_queue"):
+        one, two = getattr(agent, queue)
+        agent.edit_queued(one.id, "other", [PICTURE])
+        agent.move_queued(two.id, 0)
+        agent.remove_queued(one.id) if queue == "follow_up_queue" else None
+    assert len({each.id for each in (*agent.steering_queue, *agent.next_turn_queue)}) == 4
+    await agent.prompt("Go")
+    assert play.said() == ["two", "two", "other", "Go", "other", "two"]
+    assert play.agent.messages[2].content[1] == PICTURE
+    assert agent.steering_queue == agent.follow_up_queue == agent.next_turn_queue == ()
+
+
+@pytest.mark.parametrize("act", ["edit", "remove", "move"])
+async def test_what_was_claimed_cannot_be_edited(stage, act) -> None:
+    play = stage("Hi")
+    play.agent.steer("now")
+    (item,) = play.agent.steering_queue
+    await play.agent.prompt("Hello")
+    actions = {
+        "edit": lambda: play.agent.edit_queued(item.id, "later"),
+        "remove": lambda: play.agent.remove_queued(item.id),
+        "move": lambda: play.agent.move_queued(item.id, 0),
+    }
+    with pytest.raises(UsageError, match=f"Nothing with the id {item.id} waits"):
+        actions[act]()
+    assert play.said() == ["now", "Hello"]
+
+
 # ------------------------------------------------------------------ state
 
 

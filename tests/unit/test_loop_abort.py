@@ -294,7 +294,7 @@ async def test_input_that_was_not_used_is_handed_back(stage, autojump_clock, nam
         await play.agent.prompt([UserMessage.of("one"), UserMessage.of("two")])
     (returned,) = play.heard.of(InputReturned)
     assert [text_of(each.content) for each in returned.messages] == ["one", "two"]
-    assert [text_of(each.content) for each in play.agent.steering_queue] == ["a", "b"]
+    assert [text_of(each.message.content) for each in play.agent.steering_queue] == ["a", "b"]
     assert play.agent.messages == ()
     play.agent.hooks = Hooks()
     play.model.add("Hi")
@@ -496,8 +496,9 @@ def test_a_bare_run_may_be_stopped_at_any_step(stage, tool, facts, outside) -> N
 def accounted(play) -> list[str]:
     """Where all input is: used, queued, or handed back."""
     returned = [each for event in play.heard.of(InputReturned) for each in event.messages]
-    queues = (play.agent._steering, play.agent._follow_up, play.agent._parked)
-    waiting = [each for queue in queues for each in queue.items]
+    agent = play.agent
+    queued = (*agent.steering_queue, *agent.follow_up_queue, *agent.next_turn_queue)
+    waiting = [each.message for each in queued]
     return sorted([*play.said(), *(text_of(each.content) for each in (*returned, *waiting))])
 
 
