@@ -18,7 +18,7 @@ from pi_trio.loop.driver import Admission, Driver, Fact, Request, Retry, Step, t
 from pi_trio.loop.record import StreamRecord
 from pi_trio.messages import EMPTY, AssistantMessage, LlmMessage
 
-__all__ = ["Answer"]
+__all__ = ["Answer", "describe"]
 
 
 class Answer:
@@ -55,13 +55,11 @@ class Answer:
 
     async def fail(self, error: Exception) -> None:
         """Settle a step whose answer an exception of ours or the application's cut off."""
-        await self._end(self.failed(error))
+        await self._end(self.failed(describe(error)))
 
-    def failed(self, error: Exception) -> AssistantMessage:
-        """Commit what such an exception left of the answer, telling nobody."""
-        message = attrs.evolve(
-            self._so_far(), stop_reason="error", error_message=f"{type(error).__name__}: {error}"
-        )
+    def failed(self, problem: str) -> AssistantMessage:
+        """Commit what a problem left of the answer, telling nobody."""
+        message = attrs.evolve(self._so_far(), stop_reason="error", error_message=problem)
         with suppress(StorageError):  # if it is the disk that failed, the event tells it
             self._driver.commit(self._fact(message, None), message)
         return message
@@ -186,6 +184,11 @@ class Answer:
 
     def _recorded(self) -> Mapping[str, Any]:
         return EMPTY if self._record is None else {"stream": self._record.triples}
+
+
+def describe(error: Exception) -> str:
+    """An exception, as the answer that it cut off tells it."""
+    return f"{type(error).__name__}: {error}"
 
 
 def _blank(request: Request) -> AssistantMessage:

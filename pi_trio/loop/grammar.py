@@ -9,7 +9,7 @@ exactly one result before its step ends. Events of the session that may come at 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
 
 from pi_trio.errors import InternalError
@@ -29,7 +29,7 @@ from pi_trio.events import (
 )
 from pi_trio.messages import AssistantMessage, ToolResultMessage
 
-__all__ = ["TRANSITIONS", "EventMachine", "IllegalEventError", "State", "check_events"]
+__all__ = ["TRANSITIONS", "EventMachine", "IllegalEventError", "State", "check_events", "guarded"]
 
 
 class State(Enum):
@@ -142,6 +142,17 @@ def check_events(events: Iterable[AgentEvent]) -> State:
     for event in events:
         machine.feed(event)
     return machine.state
+
+
+def guarded(reduce: Callable[[AgentEvent], None]) -> Callable[[AgentEvent], None]:
+    """`reduce`, but an event that the grammar does not allow raises `IllegalEventError` instead."""
+    machine = EventMachine()
+
+    def feed(event: AgentEvent) -> None:
+        machine.feed(event)
+        reduce(event)
+
+    return feed
 
 
 def _symbol(event: AgentEvent) -> str:

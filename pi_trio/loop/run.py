@@ -22,9 +22,10 @@ from pi_trio.events import (
     TurnEnd,
     TurnStart,
 )
-from pi_trio.loop.answer import Answer
+from pi_trio.loop.answer import Answer, describe
 from pi_trio.loop.driver import Driver, RejectStep, Step, Turn, TurnEndReason, tell
 from pi_trio.loop.hooks import FinishTurnResult, TurnContext
+from pi_trio.loop.repetition import RepeatedRefusal, Repetition
 from pi_trio.loop.tool_calls import ToolBatch
 from pi_trio.messages import AgentMessage, AssistantMessage, ToolResultMessage
 
@@ -79,9 +80,12 @@ class _Run:
             try:
                 await self._driver.emit(AgentStart())
                 await self._turns()
+            except RepeatedRefusal as error:
+                await self._report(str(error))
             except Exception as error:
                 failure = error
-                await self._report(error)
+                if not self._told:
+                    await self._report(describe(error))
             finally:
                 await tell(self._driver, AgentEnd(tuple(self._driver.new_messages)))
         if failure is not None:
@@ -107,6 +111,7 @@ class _Run:
     async def _steps(self, turn: Turn) -> TurnEndReason:
         batch, number, owed = turn.batch, 0, turn.owed
         reason: TurnEndReason = "completed"
+        repetition = Repetition()
         while True:
             step = Step(turn.number, number + 1)
             entering = await self._pre_step(step, batch)
@@ -114,6 +119,8 @@ class _Run:
                 return "blocked"
             if not entering and not owed:
                 return reason
+            if entering:
+                repetition = Repetition()  # the model has heard something new
             number += 1
             outcome = await self._step(step, entering)
             if outcome.message.stop_reason == "error":
@@ -123,6 +130,8 @@ class _Run:
             if await self._stops_after(outcome):
                 return "stopped"
             owed = outcome.owed
+            if owed:
+                repetition.check(outcome.message, outcome.tool_results)
             batch = await self._claim(turn, owed)
             if not batch and not owed:
                 return reason
@@ -248,11 +257,9 @@ class _Run:
 
     # ------------------------------------------------------------------ closing
 
-    async def _report(self, error: Exception) -> None:
+    async def _report(self, problem: str) -> None:
         """A run that failed between steps says so in a step of its own."""
-        if self._told:
-            return
-        message = Answer(self._driver, Step(0, 0)).failed(error)
+        message = Answer(self._driver, Step(0, 0)).failed(problem)
         await tell(self._driver, TurnStart(), MessageStart(message), MessageEnd(message), TurnEnd(message))
 
 

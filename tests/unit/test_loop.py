@@ -6,11 +6,14 @@ from itertools import pairwise
 
 import pytest
 
-from pi_trio.errors import ConfigError
+from pi_trio.agent_driver import AgentDriver, FirstTurn, Transcript
+from pi_trio.agent_queue import AgentQueues
+from pi_trio.errors import ConfigError, UsageError
 from pi_trio.events import AgentEnd, MessageStart, MessageUpdate, TurnEnd
 from pi_trio.llm.protocol import Failure, Model, StreamOptions
 from pi_trio.loop.convert import convert_message
 from pi_trio.loop.hooks import AgentContext, FinishTurnResult, Hooks, RequestContext, TurnUpdate
+from pi_trio.loop.run import run_agent_loop_continue
 from pi_trio.messages import (
     AssistantMessage,
     BranchSummaryMessage,
@@ -251,6 +254,87 @@ async def test_the_output_limit_does_not_swallow_owed_results(stage) -> None:
     await play.agent.prompt("Go")
     assert len(play.model.requests) == 3
     assert play.said() == ["Go", "on"]
+
+
+# ------------------------------------------------------------------ a model that does not learn
+
+
+async def test_three_equal_refusals_in_a_row_end_the_run(stage) -> None:
+    """TA-03: told like a failed answer, with the queues untouched; a new prompt starts afresh."""
+    broken = [Call("work", "{", id="a"), Call("unheard of", id="b")]
+    play = stage(*[broken] * 5)
+    play.agent.follow_up("later")
+    await play.agent.prompt("Go")
+    assert len(play.model.requests) == 3
+    assert play.agent.error_message == (
+        "Stopped: the model called work, unheard of 3 times in the same way, which was refused each time."
+    )
+    assert play.heard.word[-6:] == [*["turn_start", *INPUT, "turn_end"], "agent_end", "agent_settled"]
+    assert len(play.agent.follow_up_queue) == 1
+    await play.agent.prompt("Again")
+    assert len(play.model.requests) == 5 + 1  # two of the script, and one that finds its end
+
+
+@pytest.mark.parametrize(
+    "between",
+    [
+        pytest.param([Call("work", '{"seconds": 0}')], id="a call that works"),
+        pytest.param([Call("work", "[")], id="another refusal"),
+        pytest.param([Call("work", "{"), Call("work")], id="one of two works"),
+    ],
+)
+async def test_what_comes_between_equal_refusals_breaks_the_row(stage, between) -> None:
+    """TA-03."""
+    broken = Call("work", "{")
+    play = stage(broken, broken, between, broken, broken, "Done")
+    await play.agent.prompt("Go")
+    assert play.agent.messages[-1].text == "Done"
+
+
+async def test_a_body_may_fail_in_the_same_way_for_long(stage, tool) -> None:
+    """TA-03: as when it waits for a server; only calls that cannot run are pointless to repeat."""
+
+    async def body(call_id, args, on_update):
+        raise ConnectionError("refused")
+
+    play = stage(*[Call("ping")] * 5, "Done", tools=[tool("ping", body)])
+    await play.agent.prompt("Go")
+    assert play.agent.messages[-1].text == "Done"
+
+
+async def test_input_between_equal_refusals_breaks_the_row(stage) -> None:
+    """TA-03: the model has heard something new."""
+    broken = Call("work", "{")
+    play = stage(broken, broken, broken, broken, "Done")
+
+    def steer() -> None:
+        if len(play.model.requests) == 2:
+            play.agent.steer("Close the brace.")
+
+    play.on("turn_end", steer, often=True)
+    await play.agent.prompt("Go")
+    assert play.agent.messages[-1].text == "Done"
+
+
+# ------------------------------------------------------------------ a loop of one's own
+
+
+@pytest.mark.parametrize(
+    ("messages", "refusal"),
+    [
+        ([], "No messages to continue from."),
+        ([UserMessage.of("Go"), AssistantMessage((TextContent("Hi"),))], "Cannot continue from an assistant"),
+    ],
+)
+async def test_the_loop_continues_only_what_owes_an_answer(stage, messages, refusal) -> None:
+    """A4, A5: nothing has happened by then."""
+    play = stage("Hi", messages=messages)
+    driver = AgentDriver(
+        play.agent, play.agent._hub, AgentQueues("all", "all"), Transcript(messages), FirstTurn(owed=True)
+    )
+    with pytest.raises(UsageError, match=refusal):
+        await run_agent_loop_continue(driver)
+    assert play.heard.events == []
 
 
 # ------------------------------------------------------------------ hooks between steps
