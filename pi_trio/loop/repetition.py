@@ -35,9 +35,8 @@ class Repetition:
         self._count += 1
         if refused is not None and self._count == LIMIT:
             names = ", ".join(dict.fromkeys(call.name for call in answer.tool_calls))
-            raise RepeatedRefusal(
-                f"Stopped: the model called {names} {LIMIT} times in the same way, which was refused each time."
-            )
+            text = f"the model called {names} {LIMIT} times in the same way, which was refused each time."
+            raise RepeatedRefusal(f"Stopped: {text}")
 
 
 def _refused(answer: AssistantMessage, results: Sequence[ToolResultMessage]) -> list[Any] | None:
