@@ -7,10 +7,11 @@ import trio
 from trio.testing import wait_all_tasks_blocked
 
 from pi_trio.errors import BusyError, UsageError
-from pi_trio.events import AgentEnd, MessageUpdate
+from pi_trio.events import AgentEnd, Gap, MessageUpdate
 from pi_trio.llm.protocol import Failure
 from pi_trio.messages import (
     AssistantMessage,
+    BashExecutionMessage,
     ImageContent,
     SystemMessage,
     TextContent,
@@ -191,6 +192,21 @@ async def test_what_was_claimed_cannot_be_edited(stage, act) -> None:
     assert play.said() == ["now", "Hello"]
 
 
+async def test_what_was_taken_back_is_still_what_it_was(stage) -> None:
+    """QS-06: a command of the user does not become a prompt; QS-08: images stay."""
+    play = stage("Hi", steering_mode="all")
+    command = BashExecutionMessage("ls", "a.txt", 0)
+    play.agent.steer(command)
+    play.agent.steer("And this?", [PICTURE])
+    waiting = play.agent.steering_queue
+    play.agent.clear_all_queues()
+    for item in waiting:
+        play.agent.steer(item.message)
+    await play.agent.prompt("Go")
+    assert play.agent.messages[0] is command
+    assert play.agent.messages[1].content == (TextContent("And this?"), PICTURE)
+
+
 # ------------------------------------------------------------------ state
 
 
@@ -327,6 +343,24 @@ async def test_a_channel_merges_what_was_not_read_and_ends(stage) -> None:
     deltas = [each.assistant_message_event for each in told if isinstance(each, MessageUpdate)]
     assert [each.delta for each in deltas if each.type == "text_delta"] == ["abcdef"]
     assert told[-1].type == "agent_settled"
+
+
+async def test_a_channel_that_nobody_reads_holds_up_neither_the_run_nor_another(
+    stage, autojump_clock
+) -> None:
+    """CC-03: its text is dropped for a gap, and what comes afterwards is there."""
+    megabyte = "x" * 1_000_000
+    play = stage([Text.of(megabyte), Pause(1)] * 12)
+    async with play.agent.open_events() as unread, play.agent.open_events() as events:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(play.agent.prompt, "Hello")
+            updates = [event async for event in events if isinstance(event, MessageUpdate)]
+        late = [event async for event in unread]
+    deltas = [each.assistant_message_event for each in updates]
+    assert sum(len(each.delta) for each in deltas if each.type == "text_delta") == 12 * len(megabyte)
+    assert late[0] == Gap()
+    assert late[-1].type == "agent_settled"
+    assert len(late) < 20
 
 
 async def test_leaving_a_channel_early_leaves_the_run_alone(stage) -> None:

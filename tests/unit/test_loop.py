@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+import attrs
 import pytest
 
 from pi_trio.agent_driver import AgentDriver, FirstTurn, Transcript
 from pi_trio.agent_queue import AgentQueues
 from pi_trio.errors import ConfigError, UsageError
 from pi_trio.events import AgentEnd, MessageStart, MessageUpdate, TurnEnd
-from pi_trio.llm.protocol import Failure, Model, StreamOptions
+from pi_trio.llm.playback import Playback
+from pi_trio.llm.protocol import Done, Failure, Model, StreamOptions, StreamStart
 from pi_trio.loop.convert import convert_message
 from pi_trio.loop.hooks import AgentContext, FinishTurnResult, Hooks, RequestContext, TurnUpdate
 from pi_trio.loop.run import run_agent_loop_continue
@@ -100,11 +102,16 @@ async def test_an_update_never_changes_once_it_was_told(stage) -> None:
     assert seen[1].content == (TextContent("a"),)
 
 
-async def test_an_answer_without_pieces_still_has_both_ends(stage) -> None:
-    """A28: an empty stream and one without a start event."""
-    play = stage([])
+@pytest.mark.parametrize("events", [[], [StreamStart()]])
+async def test_an_answer_without_pieces_still_has_both_ends(stage, events) -> None:
+    """A28: whether or not the stream says that it starts."""
+    play = stage()
+    play.agent.stream_fn = lambda *_request: Playback([[*events, Done(AssistantMessage(()))]])
     await play.agent.prompt("Go")
-    assert play.heard.word.count("message_start") == play.heard.word.count("message_end") == 2
+    assert play.heard.word == [
+        *["agent_start", "turn_start", *INPUT, *INPUT],
+        *["turn_end", "agent_end", "agent_settled"],
+    ]
 
 
 async def test_the_whole_answer_replaces_what_streamed(stage) -> None:
@@ -468,6 +475,28 @@ async def test_the_key_is_asked_for_each_request_and_wins(stage) -> None:
     await play.agent.prompt("Go")
     assert asked == ["scripted", "scripted"]
     assert [each.options.api_key for each in play.model.requests] == ["fresh", "static"]
+
+
+async def test_the_options_go_with_every_request(stage) -> None:
+    """All of them; only key and level are the agent's to fill in."""
+
+    async def on_payload(payload, model):
+        return payload
+
+    async def on_response(status, headers, model):
+        return None
+
+    options = StreamOptions(
+        session_id="s1",
+        thinking_budgets={"high": 4000},
+        transport="sse",
+        on_payload=on_payload,
+        on_response=on_response,
+    )
+    play = stage(Call("work"), "Done", options=options, thinking_level="high")
+    await play.agent.prompt("Go")
+    expected = attrs.evolve(options, thinking_level="high")
+    assert [each.options for each in play.model.requests] == [expected, expected]
 
 
 async def test_an_answer_knows_how_it_was_asked_for(stage) -> None:
