@@ -36,6 +36,7 @@ from pi_trio.tool import Tool, ToolResult
 __all__ = ["CallExecution"]
 
 ABORTED = "Stopped by the user while it was running. What it had done by then stays done."
+STILL_RUNNING = "Stopped by the user, but it did not stop in time. What it still does is not known."
 NOT_STARTED = "Stopped by the user before it started. Nothing was done."
 
 NO_PROGRESS = ToolResult()
@@ -177,8 +178,8 @@ class CallExecution:
     async def settle(self) -> None:
         """Commit the result and tell of it, even if the disk refused it: each call that began must end."""
         call = self.call
-        if self.result is None:  # the body goes on although the run was stopped long ago
-            self.stop()
+        if self.result is None:
+            self._cut_off(STILL_RUNNING, "aborted")
         result = self.result or ToolResult()
         message = self.message = self._message(result)
         events: list[AgentEvent] = [

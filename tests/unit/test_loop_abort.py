@@ -123,6 +123,7 @@ async def test_a_body_that_ignores_the_abort_is_settled_without_it(stage, tool, 
     assert [each - began for each in told] == [3, 3]
     assert trio.current_time() - began == 10
     assert play.codes == ["aborted", "aborted"]
+    assert all("did not stop in time" in text_of(each.content) for each in play.results)
 
 
 async def test_a_body_that_finishes_while_it_is_stopped_keeps_its_result(stage, tool, autojump_clock) -> None:
