@@ -10,7 +10,7 @@ import trio
 from attrs import frozen
 
 from pi_trio.agent_queue import AgentQueue, AgentQueues, QueueItem
-from pi_trio.events import AgentEvent, InputReturned
+from pi_trio.events import InputReturned
 from pi_trio.hub import Hub
 from pi_trio.llm.protocol import Failure
 from pi_trio.loop.convert import LlmView
@@ -68,6 +68,7 @@ class AgentDriver:
         self.tool_execution = agent.tool_execution
         self.new_messages: list[AgentMessage] = []
         self.calls: dict[str, trio.CancelScope] = {}
+        self.emit = hub.emit
         self._agent = agent
         self._hub = hub
         self._queues = queues
@@ -216,9 +217,6 @@ class AgentDriver:
             self.calls.pop(call_id, None)
         else:
             self.calls[call_id] = scope
-
-    async def emit(self, *events: AgentEvent) -> None:
-        await self._hub.emit(*events)
 
     def _active_tools(self) -> tuple[Tool, ...]:
         return self._tools if self._tools is not None else self._agent.active_tools

@@ -161,19 +161,23 @@ class CallExecution:
     # ------------------------------------------------------------------ after the body
 
     async def apply_after_hook(self) -> None:
-        """Let the hook change the result of a body that ran; its exception becomes the result."""
+        """Let the hook change the result of a body that ran; its exception becomes the result.
+
+        Sheltered: a call that was stopped has its hook too.
+        """
         hook, result = self._driver.hooks.after_tool_call, self.result
         if hook is None or not self.ran or result is None:
             return
         snapshot = self._driver.snapshot()
         context = AfterToolCallContext(self._answer, self.call, self.args, result, result.is_error, snapshot)
-        try:
-            change = await hook(context)
-        except Exception as error:
-            self.result = _error_result(error)
-            return
-        if change is not None:
-            self.result = _changed(result, change)
+        with self._driver.lifetime.shelter():
+            try:
+                change = await hook(context)
+            except Exception as error:
+                self.result = _error_result(error)
+                return
+            if change is not None:
+                self.result = _changed(result, change)
 
     async def settle(self) -> None:
         """Commit the result and tell of it, even if the disk refused it: each call that began must end."""

@@ -58,6 +58,7 @@ class ToolBatch:
             CallExecution(driver, step, answer, call, self._tools.get(call.name))
             for call in answer.tool_calls
         ]
+        self._settled = 0  # how many, from the first on
         self._refuse_duplicates()
 
     async def run(self) -> ToolOutcome:
@@ -185,7 +186,7 @@ class ToolBatch:
         """A body that is done before the calls in front of it shows its result at once."""
         if execution.message is not None:
             return  # the run was stopped long ago, and did not wait for it
-        ahead = next(each for each in self._executions if each.message is None)
+        ahead = self._executions[self._settled]
         if ahead is not execution and execution.result is not None:
             await self._driver.emit(execution.update(execution.result))
 
@@ -196,10 +197,11 @@ class ToolBatch:
         failure: Exception | None = None
         for execution in self._executions:
             try:
-                with self._driver.lifetime.shelter():
-                    if not execution.finished.is_set():
+                if not execution.finished.is_set():
+                    with self._driver.lifetime.shelter():
                         await execution.finished.wait()
-                    await execution.apply_after_hook()
+                await execution.apply_after_hook()
+                self._settled += 1
                 await execution.settle()
             except Exception as error:
                 failure = failure or error
