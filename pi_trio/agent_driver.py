@@ -83,7 +83,7 @@ class AgentDriver:
         self._system_prompt = agent.system_prompt
         self._context = transcript
         self._tools: tuple[Tool, ...] | None = None
-        self._options = agent.options
+        self._base_options = self._options = agent.options
 
     @property
     def records_stream(self) -> bool:
@@ -164,12 +164,12 @@ class AgentDriver:
             update = await self.hooks.prepare_request(context)
             if update is not None:
                 self.update(update)
-        key = self._agent.options.api_key
+        key = self._base_options.api_key
         if self._agent.get_api_key is not None:
             key = await self._agent.get_api_key(self._model.provider) or key
         level = self._thinking_level
         if (self._options.api_key, self._options.thinking_level) != (key, level):
-            self._options = attrs.evolve(self._agent.options, api_key=key, thinking_level=level)
+            self._options = attrs.evolve(self._base_options, api_key=key, thinking_level=level)
         return Request(
             model=self._model,
             thinking_level=level,
