@@ -130,11 +130,11 @@ class _Run:
             if await self._stops_after(outcome):
                 return "stopped"
             owed = outcome.owed
-            if owed:
-                repetition.check(outcome.message, outcome.tool_results)
             batch = await self._claim(turn, owed)
             if not batch and not owed:
                 return reason
+            if not batch:
+                repetition.check(outcome.message, outcome.tool_results)
 
     async def _claim(self, turn: Turn, owed: bool) -> Sequence[AgentMessage]:
         """The next step's input. When the turn would stop, who objects may steer first."""

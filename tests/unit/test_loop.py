@@ -309,13 +309,14 @@ async def test_a_body_may_fail_in_the_same_way_for_long(stage, tool) -> None:
     assert play.agent.messages[-1].text == "Done"
 
 
-async def test_input_between_equal_refusals_breaks_the_row(stage) -> None:
-    """TA-03: the model has heard something new."""
+@pytest.mark.parametrize("after", [1, 2, 3])
+async def test_input_between_equal_refusals_breaks_the_row(stage, after) -> None:
+    """TA-03: the model has heard something new, also if it comes with the last refusal."""
     broken = Call("work", "{")
-    play = stage(broken, broken, broken, broken, "Done")
+    play = stage(*[broken] * (after + 2), "Done")
 
     def steer() -> None:
-        if len(play.model.requests) == 2:
+        if len(play.model.requests) == after:
             play.agent.steer("Close the brace.")
 
     play.on("turn_end", steer, often=True)
