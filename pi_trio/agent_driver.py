@@ -43,7 +43,7 @@ class Transcript:
         self.messages = list(messages)
         self._view = LlmView()
 
-    def for_model(self) -> tuple[LlmMessage, ...]:
+    def for_model(self) -> Sequence[LlmMessage]:
         """What a request sends of it."""
         return self._view.extend(self.messages)
 

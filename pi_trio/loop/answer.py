@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -16,7 +16,7 @@ from pi_trio.llm.protocol import Context, Done, Failed, Failure, StreamStart
 from pi_trio.loop.convert import convert_messages
 from pi_trio.loop.driver import Admission, Driver, Fact, Request, Retry, Step, tell
 from pi_trio.loop.record import StreamRecord
-from pi_trio.messages import EMPTY, AssistantMessage, LlmMessage
+from pi_trio.messages import EMPTY, AssistantMessage
 
 __all__ = ["Answer", "describe"]
 
@@ -114,7 +114,7 @@ class Answer:
     async def _context(self, admission: Admission) -> Context:
         """The conversation as models know it, after the application's hooks."""
         hooks = self._driver.hooks
-        converted: Sequence[LlmMessage] = admission.messages
+        converted = admission.messages
         if hooks.transform_context is not None or hooks.convert_to_llm is not None:
             messages = self._driver.snapshot().messages
             if hooks.transform_context is not None:

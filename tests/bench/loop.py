@@ -33,7 +33,7 @@ ECHO = Tool(
 
 
 def _agent(*answers: Any) -> Agent:
-    model = ScriptedModel(answers, record=False)  # kept requests would grow with the square of the steps
+    model = ScriptedModel(answers)
     return Agent(model=model.model, stream_fn=model, tools=[ECHO])
 
 
