@@ -31,6 +31,7 @@ from pi_trio.hub import EventChannel, Hub, Listener
 from pi_trio.llm.partial import PartialView
 from pi_trio.llm.protocol import Model, StreamFunction, StreamOptions, ThinkingLevel
 from pi_trio.loop.driver import QueueMode
+from pi_trio.loop.grammar import guarded
 from pi_trio.loop.hooks import Hooks
 from pi_trio.loop.run import last_message, run_agent_loop, run_agent_loop_continue
 from pi_trio.messages import AgentMessage, AssistantMessage, ImageContent, UserMessage
@@ -90,7 +91,7 @@ class Agent:
         self.max_parallel_tool_calls = max_parallel_tool_calls
         self.abort_grace = abort_grace
         self.error_message: str | None = None
-        self._hub = Hub(self._reduce)
+        self._hub = Hub(guarded(self._reduce))
         self._transcript = Transcript(messages)
         self._queues = AgentQueues(steering_mode, follow_up_mode)
         self._run: AgentDriver | None = None

@@ -8,7 +8,6 @@ overflows its content is replaced by one `Gap`.
 
 from __future__ import annotations
 
-import sys
 import threading
 from collections import deque
 from collections.abc import Awaitable, Callable
@@ -20,7 +19,6 @@ from attrs import define, frozen
 from pi_trio.events import AgentEvent, AgentSettled, Gap, MessageUpdate, ToolExecutionUpdate
 from pi_trio.llm.partial import PartialView
 from pi_trio.llm.protocol import StreamEvent, TextDelta, ThinkingDelta, ToolCallDelta
-from pi_trio.loop.grammar import guarded
 
 __all__ = ["Envelope", "EventChannel", "Hub", "Listener", "Outbox"]
 
@@ -153,13 +151,12 @@ class Outbox:
 class Hub:
     """Tells everybody, in one total order. One hub per agent or session.
 
-    `reduce` takes each event into the owner's state just before anybody hears of it. In Python's
-    development mode (`python -X dev`) every event is first held against the grammar of runs.
+    `reduce` takes each event into the owner's state just before anybody hears of it.
     """
 
     def __init__(self, reduce: Callable[[AgentEvent], None]) -> None:
         self.seq = 0
-        self._reduce = guarded(reduce) if sys.flags.dev_mode else reduce
+        self._reduce = reduce
         self._listeners: list[Listener] = []
         self._outboxes: list[Outbox] = []
         self._telling = trio.Lock()

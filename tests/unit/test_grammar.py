@@ -147,7 +147,7 @@ def test_an_illegal_event_changes_nothing() -> None:
 
 def test_a_guarded_reducer_takes_in_legal_events_only() -> None:
     taken: list[AgentEvent] = []
-    reduce = guarded(taken.append)
+    reduce = guarded(taken.append, active=True)
     events = run(TurnStart(), *both(HI), turn_end(HI))
     for event in events[:-1]:
         reduce(event)
