@@ -81,10 +81,10 @@ class CallExecution:
         """Set the result of a call that raised."""
         self.finish(_error_result(error), code)
 
-    def stop(self) -> None:
-        """Set the result of a call that the user stopped."""
+    def stop(self, text: str = ABORTED) -> None:
+        """Set the result of a call that the user stopped. `text` is for a body that had begun."""
         if self.ran:
-            self._cut_off(ABORTED, "aborted")
+            self._cut_off(text, "aborted")
         else:
             self.refuse(NOT_STARTED, "aborted_before_start")
 
@@ -183,7 +183,7 @@ class CallExecution:
         """Commit the result and tell of it, even if the disk refused it: each call that began must end."""
         call = self.call
         if self.result is None:
-            self._cut_off(STILL_RUNNING, "aborted")
+            self.stop(STILL_RUNNING)
         result = self.result or ToolResult()
         message = self.message = self._message(result)
         events: list[AgentEvent] = [

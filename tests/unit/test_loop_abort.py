@@ -126,6 +126,20 @@ async def test_a_body_that_ignores_the_abort_is_settled_without_it(stage, tool, 
     assert all("did not stop in time" in text_of(each.content) for each in play.results)
 
 
+async def test_a_gate_that_ignores_the_abort_starts_nothing(stage, autojump_clock) -> None:
+    """AB-03: not even when it lets the call pass in the end."""
+
+    async def stubborn(context):
+        with trio.CancelScope(shield=True):
+            await trio.sleep(10)
+
+    play = stage(three(), hooks=Hooks(before_tool_call=stubborn))
+    with trio.move_on_after(1):
+        await play.agent.prompt("Go")
+    assert play.codes == ["aborted_before_start"] * 3
+    assert play.trace == []
+
+
 async def test_a_body_that_finishes_while_it_is_stopped_keeps_its_result(stage, tool, autojump_clock) -> None:
     async def saving(call_id, args, on_update):
         try:
