@@ -87,13 +87,15 @@ class Agent:
         self.hooks = hooks or Hooks()
         self.options = options or StreamOptions()
         self.get_api_key = get_api_key
+        self.steering_mode: QueueMode = steering_mode
+        self.follow_up_mode: QueueMode = follow_up_mode
         self.tool_execution: ExecutionMode = tool_execution
         self.max_parallel_tool_calls = max_parallel_tool_calls
         self.abort_grace = abort_grace
         self.error_message: str | None = None
         self._hub = Hub(guarded(self._reduce))
         self._transcript = Transcript(messages)
-        self._queues = AgentQueues(steering_mode, follow_up_mode)
+        self._queues = AgentQueues()
         self._run: AgentDriver | None = None
         self._idle = trio.Event()
         self._idle.set()

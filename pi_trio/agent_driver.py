@@ -18,6 +18,7 @@ from pi_trio.loop.driver import (
     Admission,
     EnterStep,
     Fact,
+    QueueMode,
     RejectStep,
     Request,
     Retry,
@@ -107,7 +108,7 @@ class AgentDriver:
         if not self._goes_on:
             return None
         polled = await _poll(self.hooks.get_follow_up_messages)
-        prompts = [*self._claim(self._queues.follow_up), *polled]
+        prompts = [*self._claim(self._queues.follow_up, self._agent.follow_up_mode), *polled]
         return Turn(self._turns, (*self._claim(self._queues.next_turn), *prompts)) if prompts else None
 
     async def _open_first(self, first: FirstTurn) -> Turn:
@@ -116,7 +117,8 @@ class AgentDriver:
         joining = () if steered else await self.claim_steering()
         self._first = None
         parked = () if steered or first.owed else self._claim(self._queues.next_turn)
-        queued = self._claim(first.queue) if first.queue is not None else ()
+        mode = self._agent.steering_mode if steered else self._agent.follow_up_mode
+        queued = self._claim(first.queue, mode) if first.queue is not None else ()
         return Turn(1, (*joining, *parked, *queued, *first.prompt), first.owed)
 
     def close_turn(self, turn: Turn, reason: TurnEndReason) -> None:
@@ -124,10 +126,11 @@ class AgentDriver:
 
     async def claim_steering(self) -> Sequence[AgentMessage]:
         polled = await _poll(self.hooks.get_steering_messages)  # first: it may fail or be cancelled
-        return [*self._claim(self._queues.carried), *self._claim(self._queues.steering), *polled]
+        steering = self._claim(self._queues.steering, self._agent.steering_mode)
+        return [*self._claim(self._queues.carried), *steering, *polled]
 
-    def _claim(self, queue: AgentQueue) -> list[AgentMessage]:
-        items = queue.claim()
+    def _claim(self, queue: AgentQueue, mode: QueueMode = "all") -> list[AgentMessage]:
+        items = queue.claim(mode)
         if items:
             self._claims.append((queue, items))
         return [item.message for item in items]

@@ -23,10 +23,9 @@ class QueueItem:
 
 
 class AgentQueue:
-    """Messages that wait to be claimed, all at once or one at a time."""
+    """Messages that wait to be claimed."""
 
-    def __init__(self, mode: QueueMode, ids: Iterator[int]) -> None:
-        self.mode = mode
+    def __init__(self, ids: Iterator[int]) -> None:
         self.items: list[QueueItem] = []
         self._ids = ids
 
@@ -34,9 +33,9 @@ class AgentQueue:
         """Append `messages`, each under a new id."""
         self.items += [QueueItem(str(next(self._ids)), message) for message in messages]
 
-    def claim(self) -> list[QueueItem]:
+    def claim(self, mode: QueueMode) -> list[QueueItem]:
         """Take out what may be used now."""
-        end = 1 if self.mode == "one-at-a-time" else len(self.items)
+        end = 1 if mode == "one-at-a-time" else len(self.items)
         claimed, self.items = self.items[:end], self.items[end:]
         return claimed
 
@@ -48,12 +47,12 @@ class AgentQueue:
 class AgentQueues:
     """All queues of one agent. Ids are unique among them."""
 
-    def __init__(self, steering_mode: QueueMode, follow_up_mode: QueueMode) -> None:
+    def __init__(self) -> None:
         ids = count(1)
-        self.steering = AgentQueue(steering_mode, ids)
-        self.follow_up = AgentQueue(follow_up_mode, ids)
-        self.next_turn = AgentQueue("all", ids)
-        self.carried = AgentQueue("all", ids)
+        self.steering = AgentQueue(ids)
+        self.follow_up = AgentQueue(ids)
+        self.next_turn = AgentQueue(ids)
+        self.carried = AgentQueue(ids)
         """Contexts of tool results, for the next step. Nobody edits them."""
 
     def edit(self, item_id: str, message: AgentMessage) -> None:

@@ -174,6 +174,16 @@ async def test_follow_ups_come_one_at_a_time_or_all_at_once(stage, mode, sizes) 
     assert [len(each.context.messages) for each in play.model.requests] == sizes
 
 
+async def test_the_mode_of_a_queue_may_change_in_a_run(stage) -> None:
+    """A21: it holds from the next poll on."""
+    play = stage("1", "2", "3")
+    for text in "abc":
+        play.agent.steer(text)
+    play.on("turn_end", lambda: setattr(play.agent, "steering_mode", "all"))
+    await play.agent.prompt("Go")
+    assert [len(each.context.messages) for each in play.model.requests] == [2, 5]
+
+
 async def test_both_queues_give_one_at_a_time_by_default(stage) -> None:
     """A21."""
     play = stage("1", "2", "3")
@@ -338,7 +348,7 @@ async def test_the_loop_continues_only_what_owes_an_answer(stage, messages, refu
     """A4, A5: nothing has happened by then."""
     play = stage("Hi", messages=messages)
     driver = AgentDriver(
-        play.agent, play.agent._hub, AgentQueues("all", "all"), Transcript(messages), FirstTurn(owed=True)
+        play.agent, play.agent._hub, AgentQueues(), Transcript(messages), FirstTurn(owed=True)
     )
     with pytest.raises(UsageError, match=refusal):
         await run_agent_loop_continue(driver)
