@@ -46,6 +46,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         namespace = parse(_parser(), arguments)
         if _wants_screen(namespace):
             return _open_screen(arguments)
+        if namespace.mode == "rpc":
+            from pi_trio.cli.rpc_mode import run_rpc
+
+            return run_rpc(namespace)
         from pi_trio.cli.print_mode import run_print
 
         return run_print(namespace)
@@ -71,7 +75,9 @@ def _parser() -> argparse.ArgumentParser:
     output = parser.add_argument_group("output")
     output.add_argument("-p", "--print", action="store_true", help="answer on standard output and end")
     output.add_argument(
-        "--mode", choices=("text", "json"), help="print the answer, or every event as a line of JSON"
+        "--mode",
+        choices=("text", "json", "rpc"),
+        help="print the answer, or every event as a line of JSON; rpc: take commands on standard input",
     )
     add_session_arguments(parser)
     return parser
