@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import gc
 import sys
 import threading
 from collections.abc import Awaitable, Callable
@@ -98,6 +99,9 @@ class Bridge:
         subscription.snapshot = await self.call(
             lambda runtime: runtime.subscribe(session_id, subscription.outbox)
         )
+        # Modules and the session stay: a full pass over them in the middle of a stream would
+        # hold up a key for as long as three frames.
+        gc.freeze()
         return subscription
 
     # -------------------------------------------------------------- the trio side

@@ -67,7 +67,7 @@ class EventDecoder:
         self._builder = AnswerBuilder(evolve(unanswered(model, options), provider_thinking_level=level))
         self._started = False
         self._usage: dict[str, Any] = {}
-        self._calls: set[int] = set()
+        self._calls: dict[int, object] = {}
         self._signature = ""
         self._stop_reason: str | None = None
         self._explanation = ""
@@ -144,6 +144,7 @@ class EventDecoder:
         """A block begins; it may hold something already."""
         builder = self._builder
         builder.end_block()
+        self._calls.pop(index, None)
         match text(block, "type"):
             case "text" if words := text(block, "text"):
                 builder.text(words)
@@ -153,10 +154,10 @@ class EventDecoder:
             case "redacted_thinking":
                 builder.redacted_thinking(text(block, "data"))
             case "tool_use":
-                self._calls.add(index)
-                builder.tool_call(index, text(block, "id"), text(block, "name"))
-                if given := get(block, "input"):  # some servers send the whole input at once
-                    builder.tool_call(index, arguments=codec.dumps(given).decode())
+                key = self._calls[index] = object()  # some servers give every block the same index
+                builder.tool_call(key, text(block, "id"), text(block, "name"))
+                if given := get(block, "input"):  # … or send the whole input at once
+                    builder.tool_call(key, arguments=codec.dumps(given).decode())
             case _:
                 pass
 
@@ -167,7 +168,7 @@ class EventDecoder:
                 builder.text(text(delta, "text"))
             case "input_json_delta":
                 if index in self._calls:
-                    builder.tool_call(index, arguments=text(delta, "partial_json"))
+                    builder.tool_call(self._calls[index], arguments=text(delta, "partial_json"))
             case "thinking_delta":
                 builder.thinking(text(delta, "thinking"))
             case "signature_delta":
@@ -179,7 +180,7 @@ class EventDecoder:
     def _block_end(self, index: int) -> None:
         self._builder.end_block()
         if index in self._calls:
-            self._builder.end_call(index)
+            self._builder.end_call(self._calls.pop(index))
 
     # ---- the end
 

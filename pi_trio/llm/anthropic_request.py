@@ -274,7 +274,7 @@ def _message(role: str, turns: Sequence[_Turn], mark: bytes = b"") -> bytes:
 def _turn(profile: _Profile, message: LlmMessage) -> _Turn:
     match message:
         case SystemMessage():
-            return _Turn("system", blocks=(_text(text_of(message.content)),))
+            return _Turn("system", blocks=tuple(_user_blocks(text_of(message.content))))
         case UserMessage():
             return _Turn("user", blocks=tuple(_user_blocks(message.content)))
         case ToolResultMessage():

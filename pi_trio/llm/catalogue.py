@@ -17,12 +17,14 @@ from attrs import field, frozen
 
 from pi_trio.codec import dumps, from_json, loads
 from pi_trio.errors import StorageError
-from pi_trio.llm import openai_completions
 from pi_trio.llm.auth import ProviderKeys
 from pi_trio.llm.loose import get, objects, text
 from pi_trio.llm.protocol import Model
 
-__all__ = ["Listed", "Provider", "build_providers", "built_in_date", "read_listed", "write_listed"]
+__all__ = ["Listed", "Provider", "build_providers", "built_in_date", "merged", "read_listed", "write_listed"]
+
+DEFAULT_API = "openai-completions"
+"""What a provider speaks that does not say: nearly every server has it."""
 
 
 @frozen
@@ -33,7 +35,7 @@ class Provider:
     name: str
     models: tuple[Model, ...] = ()
     base_url: str = ""
-    api: str = openai_completions.API
+    api: str = DEFAULT_API
     keys: ProviderKeys = field(repr=False, kw_only=True)
 
     def model(self, model_id: str) -> Model | None:
@@ -77,7 +79,7 @@ _SHARED = ("api", "baseUrl", "headers", "compat")
 
 def _provider(name: str, built_in: Mapping[str, Any], configured: Mapping[str, Any]) -> Provider:
     """A provider of the catalogue with what models.json says over it; either may be empty."""
-    shared = {"api": openai_completions.API, **merged(built_in, configured)}
+    shared = {"api": DEFAULT_API, **merged(built_in, configured)}
     defaults = {"provider": name, **{key: shared[key] for key in _SHARED if key in shared}}
     models = {
         entry["id"]: from_json(Model, merged({"name": entry["id"], **defaults}, entry))

@@ -10,6 +10,7 @@ from typing import Any
 import attrs
 
 from pi_trio.codec import loads
+from pi_trio.llm.loose import text as text_field
 from pi_trio.llm.protocol import Failure, FailureCode
 from pi_trio.llm.waits import asked_wait, retry_after, spoken
 
@@ -27,8 +28,8 @@ def http_failure(status: int, headers: Mapping[str, str], body: bytes) -> Failur
     """The failure that an HTTP answer with this status and body tells of."""
     error = _parsed(body)
     words = _message(error) or _plain_text(body, headers) or _phrase(status)
-    request_id = next((headers[name] for name in _REQUEST_IDS if name in headers), None)
     failure = _failure(status, error, words, retry_after(headers))
+    request_id = next((headers[name] for name in _REQUEST_IDS if name in headers), failure.request_id)
     return attrs.evolve(failure, request_id=request_id)
 
 
@@ -42,14 +43,15 @@ def error_failure(error: Any) -> Failure:
 def _failure(status: int | None, error: Any, words: str, wait: float | None) -> Failure:
     """The failure of an error object. A wait counts only where a later request may succeed."""
     code = _classify(status, _names(error), words)
+    request_id = text_field(error, "request_id") or None
     text = _clipped(f"{status} {words}" if status else words)
     if code not in ("rate_limit", "overloaded", "server"):
-        return Failure(text, code, status=status)
+        return Failure(text, code, status=status, request_id=request_id)
     if wait is None:
         wait = asked_wait(error, words)
     elif wait >= 1:
         text = f"{text} (the provider asks to wait {spoken(wait)})"
-    return Failure(text, code, status=status, retry_after=wait)
+    return Failure(text, code, status=status, retry_after=wait, request_id=request_id)
 
 
 def transport_failure(error: Exception, host: str) -> Failure:

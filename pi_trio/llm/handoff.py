@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import TypeVar
@@ -89,11 +90,12 @@ def hand_over(messages: Iterable[LlmMessage], reader: Reader) -> Iterator[LlmMes
 
     Failed answers, empty messages and results without a call are left out. Of an aborted
     answer the text stays. A call without a result gets one that says so, and system messages
-    that stand between a call and its results follow them.
+    that stand between a call and its results follow them. An id that was used before, as by
+    hosts that number the calls of each answer from 0, is replaced.
     """
     changes = _changes.setdefault(reader, Encodings())
     change = partial(_change, reader)
-    order = _Order()
+    order = _Order(reader.call_ids)
     for message in messages:
         changed = changes.of(message, change)
         kept = message if changed is None else changed.message
@@ -103,32 +105,55 @@ def hand_over(messages: Iterable[LlmMessage], reader: Reader) -> Iterator[LlmMes
 
 
 class _Order:
-    """Lets nothing come between calls and their results."""
+    """Lets nothing come between calls and their results, and no id stand for two calls."""
 
-    def __init__(self) -> None:
-        self._unanswered: dict[str, ToolCall] = {}
+    def __init__(self, call_ids: CallIds) -> None:
+        self._call_ids = call_ids
+        self._times: Counter[str] = Counter()
+        self._unanswered: list[tuple[str, ToolCall]] = []  # under the id that its result has
         self._held: list[LlmMessage] = []
 
     def take(self, message: LlmMessage) -> Iterator[LlmMessage]:
         """What can be sent now that `message` has come."""
         if isinstance(message, ToolResultMessage):
-            if self._unanswered.pop(message.tool_call_id, None) is not None:
-                yield message
+            yield from self._result(message)
         elif isinstance(message, SystemMessage) and self._unanswered:
             self._held.append(message)
         else:
             yield from self.settle()
-            if isinstance(message, AssistantMessage):
-                self._unanswered = {call.id: call for call in message.tool_calls}
-            yield message
+            yield self._answer(message) if isinstance(message, AssistantMessage) else message
 
     def settle(self) -> Iterator[LlmMessage]:
         """What must come before any other message."""
-        for call in self._unanswered.values():
+        for _, call in self._unanswered:
             missing = (TextContent("No result provided"),)
             yield ToolResultMessage(call.id, call.name, missing, is_error=True)
         yield from self._held
-        self._unanswered, self._held = {}, []
+        self._unanswered, self._held = [], []
+
+    def _result(self, message: ToolResultMessage) -> Iterator[ToolResultMessage]:
+        found = next((pair for pair in self._unanswered if pair[0] == message.tool_call_id), None)
+        if found is not None:
+            self._unanswered.remove(found)
+            call_id = found[1].id
+            yield message if call_id == found[0] else attrs.evolve(message, tool_call_id=call_id)
+
+    def _answer(self, message: AssistantMessage) -> AssistantMessage:
+        calls = message.tool_calls
+        sent = [self._distinct(call) for call in calls]
+        self._unanswered = [(old.id, new) for old, new in zip(calls, sent, strict=True)]
+        if all(new is old for old, new in zip(calls, sent, strict=True)):
+            return message
+        rest = iter(sent)
+        content = [next(rest) if isinstance(block, ToolCall) else block for block in message.content]
+        return attrs.evolve(message, content=content)
+
+    def _distinct(self, call: ToolCall) -> ToolCall:
+        self._times[call.id] += 1
+        times = self._times[call.id]
+        if times == 1:
+            return call
+        return attrs.evolve(call, id=self._call_ids.fit(f"{call.id}#{times}"))
 
 
 # ------------------------------------------------------------------ one message

@@ -6,14 +6,15 @@ import os
 import re
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import attrs
 from attrs import evolve, frozen
 
 from pi_trio.errors import ConfigError, ProviderError
-from pi_trio.llm import anthropic_messages, demo, google_generative_ai, openai_completions, openai_responses
+from pi_trio.llm import demo
 from pi_trio.llm.auth import Auth, Credential, ProviderKeys
 from pi_trio.llm.catalogue import Provider, build_providers, merged, read_listed, write_listed
 from pi_trio.llm.discovery import WITHIN, discover, local_servers
@@ -37,13 +38,14 @@ __all__ = ["ModelChoice", "Models", "Provider", "register_api"]
 
 _DATED = re.compile(r"-(\d{8}|\d{4}-\d{2}-\d{2})$")
 
-_APIS: dict[str, StreamFunction] = {
-    openai_completions.API: openai_completions.stream,
-    openai_responses.API: openai_responses.stream,
-    anthropic_messages.API: anthropic_messages.stream,
-    google_generative_ai.API: google_generative_ai.stream,
+_APIS: dict[str, StreamFunction | str] = {
+    "anthropic-messages": "pi_trio.llm.anthropic_messages",
+    "google-generative-ai": "pi_trio.llm.google_generative_ai",
+    "openai-completions": "pi_trio.llm.openai_completions",
+    "openai-responses": "pi_trio.llm.openai_responses",
     demo.API: demo.stream,
 }
+"""What opens a stream for each api, or the module with that `stream`: loaded when first asked for."""
 
 
 def register_api(api: str, stream: StreamFunction) -> None:
@@ -236,11 +238,13 @@ class Models:
 
     def stream_function(self, model: Model) -> StreamFunction:
         """What opens a stream for `model`. Raises `ConfigError` for an `api` nobody registered."""
-        try:
-            return _APIS[model.api]
-        except KeyError:
+        stream = _APIS.get(model.api)
+        if stream is None:
             known = ", ".join(sorted(_APIS))
-            raise ConfigError(f"{model.reference} speaks {model.api!r}; known are {known}.") from None
+            raise ConfigError(f"{model.reference} speaks {model.api!r}; known are {known}.")
+        if isinstance(stream, str):
+            stream = _APIS[model.api] = cast("StreamFunction", import_module(stream).stream)
+        return stream
 
     @asynccontextmanager
     async def stream_simple(

@@ -50,6 +50,7 @@ class Answer:
                 return await self._settle(attrs.evolve(message, error_message=decision.message), attempt)
             await self._end(message)
             await self._wait(decision, failure)
+            self.message = None  # of the next attempt nothing is settled yet
             request = await self._driver.prepare_request(self._step)
             admission = self._driver.admit(self._step, request, ())
 

@@ -11,7 +11,7 @@ import trio.testing
 from harness_bench import open_bench
 
 from pi_trio.errors import BusyError, ConfigError, StorageError, UsageError
-from pi_trio.events import AgentEvent, InputReturned
+from pi_trio.events import AgentEvent, AutoRetryStart, InputReturned
 from pi_trio.llm.auth import Credential
 from pi_trio.llm.protocol import Failure, Model
 from pi_trio.messages import text_of
@@ -50,6 +50,7 @@ async def test_a_turn_leaves_its_entries_in_order(repository: SessionRepository)
 
 
 async def test_the_prompt_is_said_once_and_sent_with_every_request(repository: SessionRepository) -> None:
+    """L30"""
     async with open_bench(repository.create(), "one", "two") as bench:
         await bench.say("a")
         await bench.say("b")
@@ -60,6 +61,7 @@ async def test_the_prompt_is_said_once_and_sent_with_every_request(repository: S
 
 
 async def test_a_changed_section_is_recorded_as_a_patch(repository: SessionRepository) -> None:
+    """L28, L30: it takes the place of the old one for every model, in the same step."""
     said = {"preamble": "Be brief."}
     async with open_bench(repository.create(), "1", "2", sections=lambda tools: dict(said)) as bench:
         await bench.say("a")
@@ -139,6 +141,7 @@ async def test_an_abort_during_tools_gives_each_call_one_result(repository: Sess
 
 
 async def test_an_abort_before_the_first_word_leaves_no_answer(repository: SessionRepository) -> None:
+    """L42"""
     """AB-02"""
     async with open_bench(repository.create(), Hang(), "fine") as bench:
         bench.harness.prompt("go")
@@ -150,6 +153,7 @@ async def test_an_abort_before_the_first_word_leaves_no_answer(repository: Sessi
 
 
 async def test_what_was_visible_at_an_abort_is_in_the_next_request(repository: SessionRepository) -> None:
+    """L42"""
     async with open_bench(repository.create(), ["half an ans", Hang()], "fine") as bench:
         bench.harness.prompt("go")
         await trio.testing.wait_all_tasks_blocked()
@@ -200,6 +204,46 @@ async def test_a_passing_failure_is_retried_in_the_open_step(
         ]
 
 
+async def test_a_success_starts_the_count_of_tries_anew(
+    repository: SessionRepository, autojump_clock: trio.testing.MockClock
+) -> None:
+    """RT-03: ten failures in one turn, each passing after one try."""
+    busy = Failure("busy", "overloaded")
+    answers = [part for n in range(10) for part in (busy, Call("echo", {"n": n}))]
+    async with open_bench(repository.create(), *answers, busy, "done") as bench:
+        await bench.say("go")
+        assert bench.texts()[-1] == "done"
+        attempts = [event.attempt for event in bench.events if isinstance(event, AutoRetryStart)]
+        assert attempts == [1] * 11
+
+
+async def test_a_model_that_stays_busy_is_not_changed(
+    repository: SessionRepository, autojump_clock: trio.testing.MockClock
+) -> None:
+    """RT-05: each wait is told once, and the same model is asked every time."""
+    busy = Failure("busy", "rate_limit", retry_after=30.0)
+    async with open_bench(repository.create(), *[busy] * 4, "late") as bench:
+        await bench.say("go")
+        assert len({request.model.reference for request in bench.model.requests}) == 1
+        assert [each for each in bench.kinds() if each == "model_change"] == ["model_change"]
+        told = [event.attempt for event in bench.events if isinstance(event, AutoRetryStart)]
+        assert told == [1, 2, 3]
+
+
+@pytest.mark.parametrize("partial", [["half of "], ["half of ", Call("echo", {"n": 1})]])
+async def test_what_a_failed_try_had_said_is_said_once(
+    repository: SessionRepository, autojump_clock: trio.testing.MockClock, partial: list[Any]
+) -> None:
+    """RT-06: also where a whole call had arrived; it runs for the answer that counts, once."""
+    broken = [*partial, Failure("connection reset", "transport")]
+    whole = ["half of it", Call("echo", {"n": 1})]
+    async with open_bench(repository.create(), broken, whole, "done") as bench:
+        await bench.say("go")
+        assert bench.texts() == ["go", "half of it", "echo 1", "done"]
+        assert "half of " not in bench.requested(1)
+        assert [event.type for event in bench.events].count("tool_execution_start") == 1
+
+
 async def test_an_abort_ends_the_wait_for_a_retry(
     repository: SessionRepository, autojump_clock: trio.testing.MockClock
 ) -> None:
@@ -211,6 +255,19 @@ async def test_an_abort_ends_the_wait_for_a_retry(
         await bench.harness.abort()
         assert trio.current_time() == began
         assert len(bench.model.requests) == 1
+
+
+async def test_an_abort_of_the_second_try_keeps_what_it_had_said(
+    repository: SessionRepository, autojump_clock: trio.testing.MockClock
+) -> None:
+    """RT-04, L42"""
+    answers = [Failure("busy", "overloaded"), ["Half", Hang()]]
+    async with open_bench(repository.create(), *answers) as bench:
+        bench.harness.prompt("go")
+        await trio.sleep(5)
+        await bench.harness.abort()
+        assert bench.texts() == ["go", "Half"]
+        assert bench.harness.conversation.transcript[-1].stop_reason == "aborted"  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize(

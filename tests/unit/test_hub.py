@@ -118,6 +118,19 @@ async def test_a_flood_of_text_that_nobody_reads_is_bounded() -> None:
     assert reader.types() == ["gap"]
 
 
+async def test_a_reader_that_never_takes_neither_delays_nor_fills_anything() -> None:
+    """CC-03: the other reader misses nothing, and what waits for the slow one is bounded."""
+    hub, slow, quick, deltas = new_hub(), Reader(limit_characters=1_000), Reader(), Deltas()
+    hub.attach(slow.outbox)
+    hub.attach(quick.outbox)
+    got: list[str] = []
+    for _ in range(5_000):
+        await hub.emit(deltas.text("0123456789"))
+        got += quick.types()
+    assert got == ["message_update"] * 5_000
+    assert slow.types() == ["gap", "message_update"]  # what came last, merged, within the limit
+
+
 async def test_the_reader_is_woken_once_until_it_takes() -> None:
     hub, reader = new_hub(), Reader()
     hub.attach(reader.outbox)

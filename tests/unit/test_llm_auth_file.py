@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -55,6 +57,25 @@ def test_many_at_once_lose_nothing(tmp_path: Path) -> None:
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda number: store_entry(path, f"p{number}", KEY), range(24)))
     assert len(read_entries(path)) == 24
+
+
+def test_processes_that_store_at_once_lose_nothing(tmp_path: Path) -> None:
+    """CC-02: every key is there, and whoever reads meanwhile reads a whole file."""
+    path = tmp_path / "auth.json"
+    program = (
+        "import sys; from pathlib import Path; from pi_trio.llm.auth_file import store_entry\n"
+        "for n in range(10): store_entry(Path(sys.argv[1]), sys.argv[2], {'type': 'api_key', 'key': str(n)})"
+    )
+    writers = [subprocess.Popen([sys.executable, "-c", program, str(path), f"p{n}"]) for n in range(4)]
+    seen: set[str] = set()
+    while any(writer.poll() is None for writer in writers):
+        now = set(read_entries(path))
+        assert seen <= now
+        seen = now
+    assert [writer.returncode for writer in writers] == [0] * 4
+    assert {name: entry["key"] for name, entry in read_entries(path).items()} == {
+        f"p{n}": "9" for n in range(4)
+    }
 
 
 def test_lock_of_another_program_is_respected_until_it_is_stale(

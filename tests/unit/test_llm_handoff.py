@@ -40,6 +40,7 @@ from pi_trio.messages import (
     ToolCall,
     ToolResultMessage,
     UserMessage,
+    text_of,
 )
 
 PICTURE = ImageContent("AAAA", "image/png")
@@ -403,6 +404,24 @@ def test_ids_are_fitted_alike_wherever_they_stand() -> None:
     [call, answer] = handed(said(ToolCall("Call|1", "t")), result("Call|1", TextContent("x")))
     assert call.tool_calls[0].id == answer.tool_call_id
     assert READER.call_ids.allowed.fullmatch(answer.tool_call_id)
+
+
+def test_an_id_stands_for_one_call_only() -> None:
+    """Some hosts number the calls of every answer from 0, and some give all calls of one the same id."""
+    step = [said(ToolCall("c0", "t")), result("c0", TextContent("1"))]
+    twice = [said(ToolCall("c0", "t"), ToolCall("c0", "t")), *(result("c0", TextContent(n)) for n in "23")]
+    sent = handed(*step, *twice)
+    calls = [
+        call.id for message in sent if isinstance(message, AssistantMessage) for call in message.tool_calls
+    ]
+    answers = [
+        (each.tool_call_id, text_of(each.content)) for each in sent if isinstance(each, ToolResultMessage)
+    ]
+    assert calls[0] == "c0"
+    assert len(set(calls)) == 3
+    assert answers == list(zip(calls, "123", strict=True))
+    assert handed(*step) == sent[:2]
+    assert handed(*step, *twice) == sent
 
 
 def histories() -> st.SearchStrategy[list[LlmMessage]]:

@@ -48,8 +48,34 @@ def test_the_answer_grows_piece_by_piece() -> None:
     thinking, text = ThinkingContent("Let me"), TextContent("Once upon")
     assert seen[:5] == [(), *[(ThinkingContent(each),) for each in ("", "Let ", "Let me", "Let me")]]
     assert seen[5:9] == [(thinking, TextContent(each)) for each in ("", "Once ", "Once upon", "Once upon")]
-    calls = [ToolCall("c", "read"), ToolCall("c", "read"), WHOLE, WHOLE]  # arguments show as they arrive
+    calls = [ToolCall("c", "read"), ToolCall("c", "read"), WHOLE, WHOLE]
     assert seen[9:] == [(thinking, text, call) for call in calls]
+
+
+def test_calls_show_their_arguments_as_they_come() -> None:
+    pieces = ('{"path": "a', '.txt", "content": "one ', "two", '", "mode": 7', "}")
+    partial, views = streamed(ToolCallStart(0, "c", "write")), []
+    for piece in pieces:
+        partial.apply(ToolCallDelta(0, piece))
+        views.append(partial.view())
+    assert [view.message.tool_calls[0].arguments for view in views] == [
+        {"path": "a"},
+        {"path": "a.txt", "content": "one "},
+        {"path": "a.txt", "content": "one two"},
+        {"path": "a.txt", "content": "one two"},
+        {"path": "a.txt", "content": "one two", "mode": 7},
+    ]
+
+
+def test_a_whole_call_replaces_what_was_shown() -> None:
+    """The strict reading counts: broken arguments are none."""
+    broken = ToolCall("c", "write", {}, arguments_error="not JSON")
+    begun = (ToolCallStart(0, "c", "write"), ToolCallDelta(0, '{"path": "a"'))
+    assert streamed(*begun, ToolCallEnd(0, broken)).message().content == (broken,)
+
+
+def test_pieces_of_a_call_that_never_began_are_nothing() -> None:
+    assert streamed(ToolCallDelta(5, "{")).message().content == ()
 
 
 def test_it_is_pending_and_says_who_was_asked() -> None:

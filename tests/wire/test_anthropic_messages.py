@@ -252,6 +252,16 @@ async def test_servers_may_send_a_block_whole() -> None:
     assert done.message.content == (TextContent("all at once"), ToolCall("a", "read", {"path": "é"}))
 
 
+async def test_servers_may_give_every_block_the_same_index() -> None:
+    answer = [*text(0, "x"), *call(0, "a", "read", '{"n": 1}'), *call(0, "b", "ls", "{}")]
+    done = await last_of(begin(), *answer, *end("tool_use"))
+    assert done.message.content == (
+        TextContent("x"),
+        ToolCall("a", "read", {"n": 1}),
+        ToolCall("b", "ls", {}),
+    )
+
+
 async def test_gateway_may_start_twice_and_add_a_mark_of_another_dialect() -> None:
     start = begin(input_tokens=17, output_tokens=1)
     body = sse(start, start, *text(0, "x"), end()[0]) + b"data: [DONE]\n\n" + sse(end()[1])
@@ -410,10 +420,11 @@ async def test_event_that_is_not_json_is_a_malformed_response(serve) -> None:
 @pytest.mark.parametrize("before", [(), (begin(), *text(0, "x"))])
 async def test_error_inside_the_stream_is_the_failure(before: tuple[dict[str, Any], ...]) -> None:
     """RT-08: as the first event, and after text."""
-    error = {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}
-    failed = await last_of(*before, error)
+    told = {"type": "overloaded_error", "message": "Overloaded"}
+    failed = await last_of(*before, {"type": "error", "error": told, "request_id": "req_1"})
     assert isinstance(failed, Failed)
     assert (failed.failure.code, failed.failure.message) == ("overloaded", "Overloaded")
+    assert failed.failure.request_id == "req_1"
 
 
 @pytest.mark.parametrize(
