@@ -40,13 +40,14 @@ class Output:
     async def write(self, data: bytes) -> None:
         """Write all of `data`. Raises `BrokenPipeError` if nobody reads any more.
 
-        When it is cancelled the data is still written, if the reader takes it.
+        When it is cancelled after it has begun, the data is still written, if the reader takes it.
         """
+        await trio.lowlevel.checkpoint_if_cancelled()
         rest = memoryview(data)
         if not self._one_at_a_time.borrowed_tokens:
             rest = rest[self._write_at_once(rest) :]
         if not rest:
-            await trio.lowlevel.checkpoint()
+            await trio.lowlevel.cancel_shielded_checkpoint()
             return
         await trio.to_thread.run_sync(
             partial(_write_all, self._descriptor, rest),
