@@ -43,6 +43,8 @@ async def _agent_client(executable: Path, program: Any) -> AsyncIterator[Any]:
     async with pi_agent.AsyncPiClient(
         executable=str(executable),
         cwd=program.project,
+        provider="stub",
+        model="m",
         allow_unknown_version=True,  # the version that it knows is pi's
     ) as client:
         yield client
@@ -105,7 +107,7 @@ def test_pi_agent_steers_aborts_forks_and_compacts(executable: Path, program, st
 @asynccontextmanager
 async def _sdk_agent(executable: Path, program: Any) -> AsyncIterator[Any]:
     sdk = pytest.importorskip("pi_py_sdk")
-    config = sdk.PiConfig(bin=str(executable), cwd=str(program.project))
+    config = sdk.PiConfig(bin=str(executable), cwd=str(program.project), provider="stub", model="m")
     async with sdk.PiAgent(config=config) as agent:
         yield agent
 
@@ -161,6 +163,8 @@ def test_pidriver_prompts_answers_and_cancels(executable: Path, program, stub) -
         binary=str(executable),
         workspace=program.project,
         auto_install=False,
+        provider="stub",
+        model="m",
         **{f"no_{each}": False for each in isolation},
     )
 
