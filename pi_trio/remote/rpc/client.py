@@ -4,42 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, assert_never
+from typing import Any
 
 from pi_trio.codec import dumps
 from pi_trio.events import (
-    AgentEnd,
     AgentEvent,
-    AgentSettled,
-    AgentStart,
     ApprovalRequested,
     ApprovalResolved,
-    AutoRetryEnd,
-    AutoRetryStart,
     BashExecutionUpdate,
-    CompactionEnd,
-    CompactionStart,
-    EntryAppended,
-    ExtensionError,
     Gap,
     InboxClaimed,
     InboxDiscarded,
     InboxInserted,
     InputReturned,
-    MessageEnd,
-    MessageStart,
-    MessageUpdate,
-    QueueUpdate,
-    SessionInfoChanged,
-    ThinkingLevelChanged,
-    ToolExecutionEnd,
-    ToolExecutionStart,
-    ToolExecutionUpdate,
-    TurnEnd,
-    TurnStart,
 )
 from pi_trio.harness.harness import AgentHarness
-from pi_trio.harness.points import PRE_STEP, PreStep
+from pi_trio.harness.points import PRE_STEP, Next, PreStep
 from pi_trio.harness.runtime import LocalRuntime
 from pi_trio.loop.driver import EnterStep, RejectStep
 from pi_trio.remote.rpc.outgoing import Outgoing, Write
@@ -50,7 +30,7 @@ __all__ = ["Client"]
 
 
 class Client:
-    """`shell_id` is the id of the command whose shell command is running."""
+    """What commands work on. `shell_id` is the id of the `bash` command that is running."""
 
     def __init__(self, runtime: LocalRuntime, write: Write) -> None:
         self.runtime = runtime
@@ -74,22 +54,24 @@ class Client:
         before = self.session_id
         if before == session_id:
             return
-        if before:
-            await self.runtime.close_session(before)
+        try:
+            if before:
+                await self.runtime.close_session(before)
+        finally:  # what could not be saved is told, but it is too late to stay
             await self.outgoing.send()
-        self.session_id = session_id
-        await self.runtime.subscribe(session_id, self.outgoing.new_outbox())
-        self.harness.on(PRE_STEP, self._hold)
+            self.session_id = session_id
+            await self.runtime.subscribe(session_id, self.outgoing.new_outbox())
+            self.harness.on(PRE_STEP, self._hold)
 
     async def tell(self, text: str) -> None:
         """Show a sentence to the person, if the client has one."""
-        request = {"type": "extension_ui_request", "id": "", "method": "notify", "message": text}
-        await self.outgoing.send(dumps(request))
+        await self.outgoing.send(dumps(self.dialogs.notice(text)))
 
-    async def _hold(self, context: PreStep, following: Any) -> EnterStep | RejectStep:
+    async def _hold(
+        self, context: PreStep, following: Next[PreStep, EnterStep | RejectStep]
+    ) -> EnterStep | RejectStep:
         await self.outgoing.hold()
-        decision: EnterStep | RejectStep = await following(context)
-        return decision
+        return await following(context)
 
     def _translate(self, event: AgentEvent) -> Mapping[str, Any] | None:
         """What the client sees of an event. Those that pi does not have stay here."""
@@ -104,27 +86,5 @@ class Client:
                 return {**event_to_json(event), **named}
             case InboxInserted() | InboxDiscarded() | InboxClaimed() | InputReturned() | Gap():
                 return None
-            case (
-                AgentStart()
-                | AgentEnd()
-                | AgentSettled()
-                | TurnStart()
-                | TurnEnd()
-                | MessageStart()
-                | MessageUpdate()
-                | MessageEnd()
-                | ToolExecutionStart()
-                | ToolExecutionUpdate()
-                | ToolExecutionEnd()
-                | QueueUpdate()
-                | EntryAppended()
-                | SessionInfoChanged()
-                | ThinkingLevelChanged()
-                | AutoRetryStart()
-                | AutoRetryEnd()
-                | CompactionStart()
-                | CompactionEnd()
-                | ExtensionError()
-            ):
+            case _:
                 return event_to_json(event)
-        assert_never(event)

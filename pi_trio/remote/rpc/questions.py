@@ -1,4 +1,7 @@
-"""The gate's questions, in the words of pi's extension dialogs: a choice among options."""
+"""What a person is asked and told, in the words of pi's extension dialogs.
+
+A question of the gate is a choice among options.
+"""
 
 from __future__ import annotations
 
@@ -23,15 +26,14 @@ class Dialogs:
 
     def request(self, question: Question) -> dict[str, Any]:
         """The request that puts this question."""
-        request_id = str(uuid.uuid4())
-        self._open[request_id] = question
-        return {
-            "type": "extension_ui_request",
-            "id": request_id,
-            "method": "select",
-            "title": _title(question),
-            "options": [ALLOW, *_always(question), DENY],
-        }
+        options = [ALLOW, *_always(question), DENY]
+        request = _request("select", title=_title(question), options=options)
+        self._open[request["id"]] = question
+        return request
+
+    def notice(self, text: str) -> dict[str, Any]:
+        """The request that shows a text, and needs no answer."""
+        return _request("notify", message=text)
 
     def answer(self, response: Mapping[str, Any]) -> tuple[str, Answer] | None:
         """The question's id and the answer to it; None if nothing of the kind waits.
@@ -49,6 +51,10 @@ class Dialogs:
     def withdraw(self, question_id: str) -> None:
         """The question does not wait any more."""
         self._open = {key: each for key, each in self._open.items() if each.id != question_id}
+
+
+def _request(method: str, **fields: Any) -> dict[str, Any]:
+    return {"type": "extension_ui_request", "id": str(uuid.uuid4()), "method": method, **fields}
 
 
 def _title(question: Question) -> str:

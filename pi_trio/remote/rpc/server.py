@@ -78,7 +78,8 @@ class _Dispatcher:
             await self._start(command, name, message)
         else:
             unknown = UsageError(f"There is no command {name!r}.")
-            await self._client.outgoing.send(_failure(str(name), request_id, unknown))
+            told = name if isinstance(name, str) else "unknown"
+            await self._client.outgoing.send(_failure(told, request_id, unknown))
 
     async def _start(self, command: Command, name: str, message: Mapping[str, Any]) -> None:
         if command.long:
