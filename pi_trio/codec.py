@@ -194,16 +194,40 @@ def _make_decoder(cls: type[Any]) -> Convert:
 def _reading(spec: attrs.Attribute[Any], hint: Any, scope: dict[str, Any]) -> list[str]:
     """The statements that read one field."""
     name, key, convert = spec.name, repr(json_name(spec.name)), _converter(hint)
-    scope[f"_convert_{name}"] = convert
+    scope[f"_convert_{name}"], scope[f"_shapes_{name}"] = convert, _shapes(spec, hint)
     read = f"_data[{key}]" if convert is _same else f"_convert_{name}(_data[{key}])"
     found = [f"{name} = {read}", "_count += 1"]
+    fits = f"_data.get({key}).__class__ in _shapes_{name}" if scope[f"_shapes_{name}"] else None
     skips_null = _null_means_absent(spec, hint)
     if spec.default is attrs.NOTHING:
-        return [*([f"if _data[{key}] is None: raise KeyError({key})"] if skips_null else []), *found]
+        absent = f"not ({fits})" if fits else f"_data[{key}] is None"
+        return [*([f"if {absent}: raise KeyError({key})"] if skips_null else []), *found]
     scope[f"_default_{name}"] = getattr(spec.default, "factory", lambda: spec.default)
-    there = f"if _data.get({key}) is not None:" if skips_null else f"if {key} in _data:"
+    there = f"if {fits or f'_data.get({key}) is not None'}:" if skips_null else f"if {key} in _data:"
     default = "None" if spec.default is None else f"_default_{name}()"
     return [there, *(f"    {line}" for line in found), "else:", f"    {name} = {default}"]
+
+
+_SCALARS: Mapping[Any, tuple[type, ...]] = {
+    str: (str,),
+    int: (int, float),
+    float: (int, float),
+    bool: (bool,),
+}
+
+
+def _shapes(spec: attrs.Attribute[Any], hint: Any) -> tuple[type, ...]:
+    """What a field may be in plain data; anything else counts as left out. Empty: whatever it is.
+
+    A required number is taken as it is, since a file is told apart by what it says there.
+    """
+    if spec.converter is not None or (spec.default is attrs.NOTHING and hint in (int, float)):
+        return ()
+    if isinstance(hint, type) and attrs.has(hint):
+        return (dict,)
+    if typing.get_origin(hint) is tuple:
+        return (list,)
+    return _SCALARS.get(hint, ())
 
 
 def _null_means_absent(spec: attrs.Attribute[Any], hint: Any) -> bool:
@@ -232,7 +256,7 @@ def _same(item: Any) -> Any:
 
 
 def _converter(hint: Any) -> Convert:
-    """How to read a field of this annotation. Data of an unexpected shape passes as it is."""
+    """How to read a field of this annotation."""
     if hint is _messages.AgentMessage:
         return _decode_message
     if hint is Content or _is_content_union(hint):
@@ -292,7 +316,7 @@ def _decode_odd(data: Any, tag: str, classes: Mapping[str, type[Any]], opaque: t
     if cls is not None:
         try:
             return _decoder(cls)({_OLDER_NAMES.get(key, key): item for key, item in data.items()})
-        except ValueError:
+        except (TypeError, ValueError):
             pass  # a required field is missing: keep the value whole rather than guess
     rest = {key: item for key, item in data.items() if key != tag}
     return opaque(str(name), extra=rest or EMPTY)

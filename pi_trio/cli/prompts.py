@@ -9,6 +9,7 @@ from attrs import frozen
 
 from pi_trio.errors import UsageError
 from pi_trio.messages import ImageContent
+from pi_trio.plain_file import read_plain_file
 from pi_trio.resources.paths import absolute
 from pi_trio.tools.failure import ToolError
 from pi_trio.tools.images import read_header
@@ -49,7 +50,7 @@ def gather_prompts(arguments: Iterable[str], piped: str) -> list[Prompt]:
 def _attach(path: Path) -> Prompt | None:
     """A file as part of a prompt; None for an empty one."""
     try:
-        data = path.read_bytes()
+        data = read_plain_file(path)
         if header := read_header(data):
             shown = picture(header, data)
             return Prompt(f'<file name="{path}">{" ".join(shown.notes)}</file>\n', (shown.image,))

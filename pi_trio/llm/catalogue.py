@@ -20,6 +20,7 @@ from pi_trio.errors import StorageError
 from pi_trio.llm.auth import ProviderKeys
 from pi_trio.llm.loose import get, objects, text
 from pi_trio.llm.protocol import Model
+from pi_trio.plain_file import read_plain_file
 
 __all__ = ["Listed", "Provider", "build_providers", "built_in_date", "merged", "read_listed", "write_listed"]
 
@@ -128,7 +129,7 @@ def merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
 def read_listed(path: Path) -> dict[str, Listed]:
     """What providers listed, by provider. The file can be made again, so a broken one counts as none."""
     try:
-        providers = get(loads(path.read_bytes()), "providers")
+        providers = get(loads(read_plain_file(path)), "providers")
     except (OSError, ValueError):
         return {}
     if not isinstance(providers, dict):

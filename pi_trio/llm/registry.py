@@ -220,8 +220,9 @@ class Models:
         provider = self._providers.get(name)
         if provider is None or not model_id or provider.api == demo.API:
             known = ", ".join(provider.id for provider in self.providers)
+            unread = "".join(f" (Not read: {finding}.)" for finding in self.findings)
             raise ConfigError(
-                f"There is no model {pattern!r}. Use provider/id with one of the providers {known}."
+                f"There is no model {pattern!r}. Use provider/id with one of the providers {known}.{unread}"
             )
         like = provider.models[0] if provider.models else None
         return Model(

@@ -13,6 +13,7 @@ from typing import Any
 from attrs import frozen
 
 from pi_trio.errors import ConfigError
+from pi_trio.plain_file import read_plain_file
 
 __all__ = ["JsonDocument", "load_jsonc", "read_jsonc"]
 
@@ -58,7 +59,7 @@ def read_jsonc(path: Path) -> JsonDocument:
 
 def _read(path: Path) -> str:
     try:
-        data = path.read_bytes()
+        data = read_plain_file(path)
         return data.decode("utf-8-sig")
     except FileNotFoundError:
         raise

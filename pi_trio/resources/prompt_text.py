@@ -6,9 +6,7 @@ lines `---`.
 
 from __future__ import annotations
 
-import os
 import re
-import stat
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -16,6 +14,7 @@ from typing import Any
 from attrs import frozen
 
 from pi_trio.errors import ConfigError
+from pi_trio.plain_file import read_plain_file
 
 __all__ = ["MAX_PROMPT_FILE_BYTES", "Document", "read_document", "read_prompt_text"]
 
@@ -81,12 +80,8 @@ def _front_matter(path: Path, text: str) -> Mapping[str, Any]:
 
 
 def _read(path: Path) -> str:
-    """The text of a regular file. Raises `OSError`, or `ValueError` for a device or too much text."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # a pipe must not hang us
-    with os.fdopen(descriptor, "rb") as file:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise ValueError("it is not a regular file")
-        data = file.read(MAX_PROMPT_FILE_BYTES + 1)
+    """The text of a regular file. Raises `OSError`, or `ValueError` for too much text."""
+    data = read_plain_file(path, MAX_PROMPT_FILE_BYTES + 1)
     if len(data) > MAX_PROMPT_FILE_BYTES:
         raise ValueError(f"it is larger than {MAX_PROMPT_FILE_BYTES // 1024} KiB")
     return data.decode("utf-8-sig")

@@ -56,6 +56,11 @@ class Stub:
         """Script an HTTP error."""
         self._answers.put((status, [{"error": {"message": message}}]))
 
+    def forget(self) -> None:
+        """Drop what was scripted and not asked for."""
+        while not self._answers.empty():
+            self._answers.get_nowait()
+
     def close(self) -> None:
         self._server.shutdown()
         self._server.server_close()

@@ -24,6 +24,7 @@ from pi_trio.messages import (
     ToolSchema,
     Usage,
     UserMessage,
+    text_of,
 )
 from pi_trio.session.entries import SessionHeader, entry_from_json
 
@@ -241,3 +242,29 @@ def test_every_recorded_line_comes_back(shared: Path) -> None:
         assert list(changes(data, loads(dumps(to_json(value))))) == [], line
     assert len(lines) > 1000
     assert damaged == 1
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        {"role": "user", "content": 5},
+        {"role": "assistant", "content": 5},
+        {"role": "toolResult", "toolCallId": 5, "toolName": "x", "content": []},
+        {"role": "bashExecution", "command": ["ls"], "output": ""},
+    ],
+)
+def test_a_message_of_another_shape_is_kept_and_not_understood(data: dict[str, Any]) -> None:
+    """It spoils nothing that is done with the rest of the conversation."""
+    message = message_from_json(data)
+    assert isinstance(message, OpaqueMessage)
+    assert to_json(message) == data
+
+
+def test_an_optional_field_of_another_shape_counts_as_left_out() -> None:
+    data = {"role": "assistant", "content": [{"type": "text", "text": "x"}], "usage": "x", "model": 5}
+    message = message_from_json({**data, "durationMs": {}, "timestamp": "now"})
+    assert isinstance(message, AssistantMessage)
+    assert (message.text, message.usage, message.model) == ("x", Usage(), "unknown")
+    block = message_from_json({"role": "user", "content": [{"type": "text", "text": 5}]})
+    assert to_json(block)["content"] == [{"type": "text", "text": 5}]
+    assert text_of(block.content) == ""

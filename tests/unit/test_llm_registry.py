@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -93,6 +94,8 @@ def test_broken_file_is_told_once_and_built_in_models_stay(tmp_path: Path, text:
     [finding] = models.findings
     assert place in str(finding)
     assert models.get_model("openai/gpt-4.1").model.base_url == "https://api.openai.com/v1"
+    with pytest.raises(ConfigError, match=re.escape(str(finding))):
+        models.get_model("a/whose-models-were-not-read")
 
 
 def test_reload_forgets_what_was_wrong(tmp_path: Path) -> None:

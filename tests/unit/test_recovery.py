@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import trio
 import trio.testing
+from session_file import check_balance, entries_of, facts_of
 
 from pi_trio.codec import dumps, loads
 from pi_trio.harness.harness import AgentHarness, HarnessOptions
@@ -74,34 +75,8 @@ async def _conversation(path: Path) -> None:
         await harness.wait_for_idle()
 
 
-def _entries(path: Path) -> list[Any]:
-    session = Session.open(path, writable=False)
-    return [session.raw(head.id) for head in session.heads]
-
-
-def _facts(path: Path) -> list[str]:
-    return [entry["customType"] for entry in _entries(path) if entry["type"] == "custom"]
-
-
-def _check_balance(path: Path) -> None:
-    """Brackets nest, and every call of a complete answer has exactly one result on the branch."""
-    open_brackets: list[str] = []
-    for name in _facts(path):
-        kind, _, edge = name.partition("/")
-        if kind in ("turn", "step"):
-            if edge == "start":
-                open_brackets.append(kind)
-            else:
-                assert open_brackets.pop() == kind
-    assert open_brackets == []
-    messages = Session.open(path, writable=False).build_context().messages
-    calls = [call.id for message in messages if message.role == "assistant" for call in message.tool_calls]
-    results = [message.tool_call_id for message in messages if message.role == "toolResult"]
-    assert results == calls
-
-
 def _user_texts(path: Path) -> list[str]:
-    messages = [entry["message"] for entry in _entries(path) if entry["type"] == "message"]
+    messages = [entry["message"] for entry in entries_of(path) if entry["type"] == "message"]
     return [each["content"][0]["text"] for each in messages if each["role"] == "user"]
 
 
@@ -111,7 +86,7 @@ async def test_a_file_cut_anywhere_reopens_whole_and_is_repaired_once(
     """L80: cut after every entry, and in the middle of every last line."""
     whole = tmp_path / "whole.jsonl"
     await _conversation(whole)
-    _check_balance(whole)
+    check_balance(whole)
     lines = whole.read_bytes().splitlines(keepends=True)
     accepted = ["first", "and quickly", "second", "by the way", "third"]
     for count in range(2, len(lines) + 1):
@@ -119,7 +94,7 @@ async def test_a_file_cut_anywhere_reopens_whole_and_is_repaired_once(
             path = tmp_path / "cut.jsonl"
             path.write_bytes(b"".join(lines[:count]) + half)
             waiting, returned = await _go_on(path)
-            _check_balance(path)
+            check_balance(path)
             seen = [*_user_texts(path), *waiting, *returned]
             inserted = [text for text in accepted if f'"{text}"'.encode() in b"".join(lines[:count])]
             for text in inserted:
@@ -164,7 +139,7 @@ async def test_calls_are_told_apart_by_whether_they_had_started(tmp_path: Path) 
         results = [m for m in model.requests[0].context.messages if m.role == "toolResult"]
         codes = [result.details["code"] for result in results]
         assert codes == ["outcome_unknown", "outcome_unknown", "not_started"]
-    assert _facts(path).count("turn/end") == _facts(path).count("turn/start")
+    assert facts_of(path).count("turn/end") == facts_of(path).count("turn/start")
 
 
 async def test_only_looking_changes_nothing(tmp_path: Path) -> None:
