@@ -21,7 +21,7 @@ from pi_trio.cli.signals import until_signal
 from pi_trio.cli.stdio import BROKEN_PIPE, Output, read_piped, reserved_output, tell
 from pi_trio.codec import dumps
 from pi_trio.errors import InternalError, PiError
-from pi_trio.events import AgentEvent, AgentSettled, MessageEnd
+from pi_trio.events import AgentEvent, AgentSettled, ExtensionError, MessageEnd
 from pi_trio.harness.runtime import open_runtime
 from pi_trio.hub import Outbox
 from pi_trio.messages import AssistantMessage, TextContent
@@ -114,6 +114,8 @@ class Conversation:
         for event in events:
             if isinstance(event, MessageEnd) and isinstance(event.message, AssistantMessage):
                 self._answer = event.message
+            elif isinstance(event, ExtensionError) and not self._as_json:
+                tell(event.error)
         if self._as_json and events:
             await self._output.write(_lines(event_to_json(event) for event in events))
         return events

@@ -338,3 +338,14 @@ def test_a_planted_secret_does_not_reach_a_request(program, stub) -> None:
         text for text in _results(program) if text.startswith("Not run, because a person must be asked")
     ]
     assert len(refused) == 5
+
+
+def test_an_extension_that_fails_is_named_and_the_answer_comes(program, stub) -> None:
+    extension = program.agent_dir / "extensions" / "bad.py"
+    extension.parent.mkdir()
+    extension.write_text("def extend(api):\n    @api.on('context')\n    def bad(messages):\n        1 / 0\n")
+    stub.says("Hello.")
+    done = program.run("-p", "hi")
+    assert (done.returncode, done.stdout) == (0, "Hello.\n")
+    assert "bad.py:4" in done.stderr
+    assert "ZeroDivisionError" in done.stderr
