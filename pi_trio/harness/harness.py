@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
+import attrs
 import trio
 from attrs import field, frozen
 
@@ -19,7 +20,11 @@ from pi_trio.errors import BusyError, StorageError, UsageError
 from pi_trio.events import (
     AgentEvent,
     AgentSettled,
+    AutoRetryEnd,
+    AutoRetryStart,
+    CompactionEnd,
     CompactionResult,
+    CompactionStart,
     EntryAppended,
     InboxClaimed,
     InboxDiscarded,
@@ -101,6 +106,7 @@ class AgentHarness:
     """Drives one session. Its runs are tasks of `nursery`, which must outlive it.
 
     `model` and `thinking_level` hold for the next request; the branch remembers them with it.
+    `auto_retry` switches retries off and on; `retrying` and `compacting` say what is going on.
     What a life before this one left in the file is taken up: what waited waits again, input
     that was claimed and never used is in `returned`, and a turn that was cut off is closed
     with the first thing that is written.
@@ -124,6 +130,7 @@ class AgentHarness:
         self.inbox = Inbox(self._record_splice, options.steering_mode, options.follow_up_mode)
         self.requests = RequestLog(session)
         self.compactor = Compactor(self, options.compaction)
+        self.auto_retry = options.retry.enabled
         self.returned: list[AgentMessage] = []
         self._nursery = nursery
         self._driver: HarnessDriver | None = None
@@ -139,6 +146,8 @@ class AgentHarness:
         self._waiting: list[AgentMessage] = []
         self._streaming: AssistantMessage | PartialView | None = None
         self._running_calls: dict[str, ToolExecutionStart] = {}
+        self.compacting = False
+        self.retrying = False
         self._take_up()
         self._told_queue = self.inbox.summary()
         session.on_append = lambda entry: self.hub.post(EntryAppended(entry))
@@ -156,6 +165,11 @@ class AgentHarness:
         self.returned = [item.message for item in remains.lost]
 
     # ------------------------------------------------------------------ state
+
+    @property
+    def retry(self) -> RetryPolicy:
+        """What is done about failed requests, as `auto_retry` says."""
+        return attrs.evolve(self.options.retry, enabled=self.auto_retry)
 
     @property
     def running(self) -> bool:
@@ -520,6 +534,10 @@ class AgentHarness:
                 self._streaming = None
             case ToolExecutionStart():
                 self._running_calls[event.tool_call_id] = event
+            case AutoRetryStart() | AutoRetryEnd():
+                self.retrying = isinstance(event, AutoRetryStart)
+            case CompactionStart() | CompactionEnd():
+                self.compacting = isinstance(event, CompactionStart)
             case ToolExecutionEnd():
                 self._running_calls.pop(event.tool_call_id, None)
             case _:
