@@ -42,7 +42,7 @@ KEYS = (
     Key("app.interrupt", "escape", "interrupt", "close, leave the pane, stop the turn", "everywhere", True),
     Key("app.clear", "ctrl+c", "clear", "clear the prompt, stop the turn, quit", "everywhere"),
     Key("app.exit", "ctrl+d", "exit", "quit (on an empty prompt)", "everywhere"),
-    Key("app.suspend", "ctrl+z", "suspend_process", "to the shell; fg comes back", "everywhere", True),
+    Key("app.suspend", "ctrl+z", "app.suspend_process", "to the shell; fg comes back", "everywhere", True),
     Key("app.session.tree", "ctrl+t", "tree", "session tree; again: the whole screen", "everywhere", True),
     Key("app.tools.pane", "f3", "tools", "tool pane", "everywhere", True),
     Key("app.tools.expand", "ctrl+o", "expand", "tool details in the stream", "everywhere", True),
