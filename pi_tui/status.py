@@ -57,7 +57,8 @@ def status_parts(store: SessionStore | None, now: Situation, message: str, theme
         first = Part(((key_hints(now), theme["muted"]),), 0)
     if store is None:
         return [first, Part((("starting …", theme["dim"]),), 1)]
-    mode = Part(((store.mode, theme["muted" if store.mode == "auto" else "warning"]),), 5)
+    usual = store.mode == "auto"
+    mode = Part(((store.mode, theme["muted" if usual else "warning"]),), 5 if usual else 1)
     parts = [_model(store, theme), _context(store, theme), _cost(store, theme), _branch(store, theme)]
     return [first, *parts, mode]
 
@@ -66,7 +67,11 @@ def key_hints(now: Situation) -> str:
     """What the most important keys do now; what Esc does comes first."""
     hints = [f"esc {step.value}"] if (step := escape_step(now)).value else []
     if now.in_pane:
-        hints.append("enter go · b branch · f fork · - back" if now.pane == "tree" else "[ ] select · x stop")
+        hints.append(
+            "enter go · s summary · b branch · f fork · - back"
+            if now.pane == "tree"
+            else "[ ] select · x stop"
+        )
     elif now.listing:
         hints.append("tab complete · ↑ ↓ choose")
     elif now.busy and now.draft:

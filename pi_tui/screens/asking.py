@@ -42,7 +42,8 @@ class Asking:
             if reply is not None:
                 live.store.questions.pop(question.id, None)
                 self._screen.do(self._screen.work.answer(live, question, reply))
-            self.sync(live)
+            if self._screen.live is not None:  # it may be another session by now
+                self.sync(self._screen.live)
 
         self._shown = QuestionScreen(question, self._theme, self._keymap, live.store.clock)
         self._screen.app.push_screen(self._shown, answered)
@@ -55,7 +56,7 @@ class Asking:
         names = [model.reference for model in models]
         now = live.store.model.reference
         chosen = names.index(now) if now in names else 0
-        screen = PickScreen("model", names, self._theme, live.store.clock, chosen=chosen)
+        screen = PickScreen("model", names, self._theme, live.store.clock, chosen=chosen, deaf=0.0)
         index = await self._screen.app.push_screen_wait(screen)
         if index is not None:
             await self._screen.work.set_model(models[index])

@@ -19,7 +19,7 @@ __all__ = ["DEAF", "Details", "Dialog"]
 T = TypeVar("T")
 
 DEAF = 0.4
-"""Seconds in which a new dialog takes no answer: what was being typed must not be one."""
+"""Seconds in which a dialog that comes by itself takes no answer: what was being typed must not be one."""
 
 
 class Dialog(ModalScreen[T]):
@@ -32,8 +32,11 @@ class Dialog(ModalScreen[T]):
     answers: frozenset[str] = frozenset()
     """The actions that are answers."""
 
-    def __init__(self, title: str, hint: str, theme: Theme, clock: Callable[[], float]) -> None:
+    def __init__(
+        self, title: str, hint: str, theme: Theme, clock: Callable[[], float], *, deaf: float = DEAF
+    ) -> None:
         super().__init__()
+        self._deaf = deaf
         self._heading = title
         self._hint = hint
         self._theme = theme
@@ -53,7 +56,7 @@ class Dialog(ModalScreen[T]):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Answers are not heard at first."""
-        return action not in self.answers or self._clock() - self._shown_at >= DEAF
+        return action not in self.answers or self._clock() - self._shown_at >= self._deaf
 
     def draw(self, look: Look) -> Sequence[Strip]:
         """What there is to read."""

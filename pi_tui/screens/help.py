@@ -17,7 +17,7 @@ from pi_tui.widgets.lines import LineView
 
 __all__ = ["HelpScreen"]
 
-KEY_CELLS = 18
+KEY_CELLS = 19
 
 _TITLES: dict[Area, str] = {
     "prompt": "In the prompt",

@@ -10,7 +10,7 @@ from textual.binding import Binding, BindingType
 from textual.strip import Strip
 
 from pi_tui.items.paint import BOLD, Look, line, wrapped
-from pi_tui.screens.dialog import Details, Dialog
+from pi_tui.screens.dialog import DEAF, Details, Dialog
 from pi_tui.theme import Theme
 from pi_tui.widgets.chrome import Rule
 
@@ -39,8 +39,10 @@ class PickScreen(Dialog[int | None]):
         *,
         text: str = "",
         chosen: int = 0,
+        deaf: float = DEAF,
     ) -> None:
-        super().__init__(title, "↑ ↓ enter choose · letters search · esc leave", theme, clock)
+        hint = "↑ ↓ enter choose · letters search · esc leave"
+        super().__init__(title, hint, theme, clock, deaf=deaf)
         self._choices = choices
         self._text = text
         self._wanted = ""

@@ -163,11 +163,10 @@ async def test_long_calls_scroll(open_screen):
 
 async def test_a_model_is_chosen_by_some_letters(open_screen):
     async with open_screen() as screen:
-        asked = Asked(screen)
         await screen.press("ctrl+l")
         await screen.until(lambda: isinstance(screen.app.screen, PickScreen))
         await screen.until(screen.sees("› fake/fake-1"))
-        await asked.answer("2")
+        await screen.press("2")
         await screen.until(screen.sees("› fake/fake-2"))
         await screen.press("enter")
         await screen.until(lambda: "fake-2" in screen.status)
