@@ -58,7 +58,7 @@ KEYS = (
     Key("tui.input.submit", "enter", "send", "send, or steer; empty: go on", "prompt"),
     Key("app.message.followUp", "alt+enter", "follow_up", "queue; when idle: new line", "prompt"),
     Key("tui.input.tab", "tab", "tab", "complete; or queue; or next pane", "prompt"),
-    Key("app.message.dequeue", "alt+up", "dequeue", "waiting texts back into the prompt", "prompt"),
+    Key("app.message.dequeue", "alt+up", "screen.dequeue", "waiting texts back into the prompt", "prompt"),
     Key("tui.input.newLine", "ctrl+j,shift+enter,shift+\\r", "newline", "new line", "prompt"),
     Key("tui.editor.cursorUp", "up", "up", "cursor up; on an empty prompt: earlier prompts", "prompt"),
     Key("tui.editor.cursorDown", "down", "down", "cursor down; later prompts", "prompt"),

@@ -147,7 +147,7 @@ def test_every_key_has_its_action(key: Key):
         "question": QuestionScreen,
     }
     whose, _, action = key.action.rpartition(".")
-    place = PiApp if whose == "app" else places[key.area]
+    place = {"app": PiApp, "screen": MainScreen, "": places[key.area]}[whose]
     assert hasattr(place, f"action_{action.partition('(')[0]}")
 
 
