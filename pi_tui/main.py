@@ -17,7 +17,7 @@ from pi_trio.errors import PiError
 if TYPE_CHECKING:
     from pi_trio.remote.interface import Runtime, Snapshot
     from pi_trio.resources.config import RuntimeConfig
-    from pi_tui.app import PiApp
+    from pi_tui.app import Ask, PiApp
     from pi_tui.theme import Theme
 
 __all__ = ["main", "run_app"]
@@ -70,11 +70,22 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _make_app(namespace: argparse.Namespace, config: RuntimeConfig) -> PiApp:
+    from attrs import evolve
+
     from pi_tui import terminal
     from pi_tui.app import PiApp
     from pi_tui.keymap import load_keymap
 
     terminal.install()
+    config = evolve(config, can_ask=True)
+
+    async def settle(ask: Ask) -> None:
+        """Whether what the folder brings along is used, before anything of it is."""
+        nonlocal config
+        if config.trust.undecided:
+            from pi_trio.resources.trust_question import TRUST_CHOICES, after_trust, trust_question
+
+            config = after_trust(config, await ask("trust", trust_question(config), TRUST_CHOICES))
 
     @asynccontextmanager
     async def open_runtime() -> AsyncIterator[Runtime]:
@@ -93,6 +104,7 @@ def _make_app(namespace: argparse.Namespace, config: RuntimeConfig) -> PiApp:
         _theme(namespace.theme or config.settings.theme, config),
         keymap=load_keymap(config.agent_dir / "keybindings.json"),
         messages=namespace.messages,
+        settle=settle,
     )
 
 

@@ -53,6 +53,7 @@ from pi_trio.llm.partial import PartialView
 from pi_trio.llm.protocol import Model, StreamFunction, StreamOptions, ThinkingLevel, ToolCallStart
 from pi_trio.loop.arguments import preload
 from pi_trio.loop.driver import QueueMode
+from pi_trio.loop.grammar import guarded
 from pi_trio.loop.hooks import Hooks
 from pi_trio.loop.run import run_agent_loop
 from pi_trio.messages import AgentMessage, AssistantMessage, ImageContent, UserMessage
@@ -124,7 +125,7 @@ class AgentHarness:
         self.options = options
         self.model = model
         self.thinking_level: ThinkingLevel = thinking_level
-        self.hub = Hub(self._reduce)
+        self.hub = Hub(guarded(self._reduce))
         self.handlers = Handlers()
         self.inbox = Inbox(self._record_splice, options.steering_mode, options.follow_up_mode)
         self.requests = RequestLog(session)

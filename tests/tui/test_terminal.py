@@ -59,6 +59,14 @@ class Terminal:
             assert time.monotonic() < end, "\n".join(self.screen.display)
             self.read(0.1)
 
+    def press_until(self, key: str, text: str) -> None:
+        """Press a key again and again: a dialog is deaf at first."""
+        end = time.monotonic() + PATIENCE
+        while not any(text in line for line in self.screen.display):
+            assert time.monotonic() < end, "\n".join(self.screen.display)
+            self.write(key)
+            self.read(0.1)
+
     def wait_for_number(self, label: str) -> int:
         end = time.monotonic() + PATIENCE
         while not (found := re.search(label + r"(\d+)=", "".join(self.screen.display))):
@@ -135,6 +143,61 @@ def test_a_terminal_that_goes_away_ends_the_program(terminal: Terminal):
     terminal.pid = 0
     terminal.fd = os.open(os.devnull, os.O_RDONLY)
     assert os.waitstatus_to_exitcode(status) == 129
+
+
+def test_a_call_waits_for_a_yes(tmp_path: Path):
+    """The gate asks on the screen, and what was allowed runs."""
+    (tmp_path / "agent").mkdir()
+    (tmp_path / "agent" / "settings.json").write_text('{"gate": {"mode": "ask"}}')
+    running = Terminal("--demo", cwd=tmp_path)
+    try:
+        running.wait_for("are asked about first")
+        running.write("run `echo from-$((40+2))`\r")
+        running.wait_for("may bash run?")
+        assert not any("from-42" in line for line in running.screen.display)
+        running.press_until("y", "from-42")
+    finally:
+        running.close()
+
+
+def test_escape_stops_a_call_and_an_empty_enter_goes_on(terminal: Terminal):
+    terminal.wait_for("? help")
+    terminal.write("run `echo pid=$$=; exec sleep 300`\r")
+    child = terminal.wait_for_number("pid=")
+    terminal.write("\x1b")
+    terminal.wait_for("You stopped turn 1.")
+    with pytest.raises(ProcessLookupError):
+        os.kill(child, 0)
+    terminal.wait_for("empty enter goes on")
+    terminal.write("\r")
+    terminal.wait_for("The tools have answered.")
+
+
+def test_commands_and_the_shell_on_the_real_runtime(terminal: Terminal):
+    terminal.wait_for("? help")
+    terminal.write("!echo shell-$((40+2))\r")
+    terminal.wait_for("shell-42")
+    terminal.write("/session\r")
+    terminal.wait_for("model: demo/demo")
+    terminal.write("/quit\r")
+    assert terminal.status() == 0
+
+
+def test_a_folder_that_brings_something_along_is_asked_about(tmp_path: Path):
+    skill = tmp_path / ".pi" / "skills" / "greet"
+    skill.mkdir(parents=True)
+    (skill / "SKILL.md").write_text("---\nname: greet\ndescription: says hello\n---\nhello\n")
+    running = Terminal("--demo", cwd=tmp_path)
+    try:
+        running.wait_for("run commands on this machine")
+        running.write("trust this folder, this")
+        running.wait_for("› Trust this folder, this time only")
+        running.press_until("\r", "? help")
+        running.write("/greet")
+        running.wait_for("says hello")
+        assert not (tmp_path / "agent" / "trust.json").exists()
+    finally:
+        running.close()
 
 
 def test_without_colour(tmp_path: Path):
