@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -22,6 +23,13 @@ from pi_tui.theme import Theme
 from pi_tui.widgets.lines import bindings_for
 
 __all__ = ["QuestionScreen", "Reply"]
+
+
+LONG = 8
+"""Lines from which on the end of an argument is shown before all of it: it may be out of view."""
+
+_GAP = re.compile(r"(?<=\S) {9,}")
+"""Blanks that push what follows out of sight."""
 
 
 @frozen
@@ -65,7 +73,11 @@ class QuestionScreen(Dialog[Reply | None]):
         if asked.preview:
             strips += diff_strips(_shown(asked.preview), look)
         for name, value in asked.args.items():
-            strips += wrapped(f"{_shown(name)}: {_value(value)}", look.width, theme["text"])
+            shown = wrapped(f"{_shown(name)}: {_value(value)}", look.width, theme["text"])
+            if len(shown) > LONG:
+                end = f"{_shown(name)} has {len(shown)} lines and ends with:"
+                strips += [*wrapped(end, look.width, theme["warning"]), shown[-1]]
+            strips += shown
         if asked.rules:
             rules = _shown(", ".join(asked.rules))
             strips += wrapped(f"for this session would allow {rules}", look.width, theme["muted"])
@@ -100,7 +112,7 @@ class QuestionScreen(Dialog[Reply | None]):
 
 def _shown(text: str) -> str:
     """Text that is approved: nothing of it may be hidden."""
-    return sanitise(text, show_all=True)
+    return _GAP.sub(lambda gap: f" <{len(gap[0])} blanks> ", sanitise(text, show_all=True))
 
 
 def _value(value: Any) -> str:

@@ -50,7 +50,7 @@ class Asked:
 
 @pytest.mark.parametrize(("keys", "answer"), [("y", "once"), ("s", "always"), ("n", "no"), ("escape", "no")])
 async def test_a_call_is_shown_whole_and_answered(open_screen, keys, answer):
-    """SE-01: nothing of a command that is approved can hide, and nothing of it acts."""
+    """SE-13: nothing of a command that is approved can hide, and nothing of it acts."""
     async with open_screen(size=(80, 24)) as screen:
         asked = Asked(screen)
         await asked.ask(question(rules=("bash(git status:*)",)))
@@ -151,14 +151,36 @@ async def test_an_edit_shows_what_it_would_change(open_screen):
         assert "path: a.py" in screen.text()
 
 
-async def test_long_calls_scroll(open_screen):
+async def test_the_end_of_a_long_command_is_seen_and_all_of_it_reached(open_screen):
+    """SE-13: neither length nor blanks hide what would run."""
+    command = "\n".join([*(f"echo {number}." for number in range(99)), "true" + " " * 300 + "; rm x"])
     async with open_screen(size=(80, 24)) as screen:
         asked = Asked(screen)
-        await asked.ask(question(args={"command": "\n".join(f"echo {number}." for number in range(99))}))
+        await asked.ask(question(args={"command": command}))
+        await screen.until(screen.sees("true <300 blanks> ; rm x"))
         assert "echo 98." not in screen.text()
-        assert "y once" in screen.text()
         await screen.press("end")
         await screen.until(screen.sees("echo 98."))
+
+
+async def test_a_question_is_in_sight_however_small_the_window(open_screen):
+    """TV-06: behind any output, in ten rows, the question and its keys are seen; a click is no answer."""
+    output = "\n".join(f"line {number}" for number in range(2000))
+    async with open_screen(size=(80, 10), answers={"tool output": output}) as screen:
+        asked = Asked(screen)
+        await screen.send("use a tool and hold")
+        await screen.until(screen.sees("line 1999"))
+        await asked.ask(question("c1"), question("c2"))
+        for id_ in ("c1", "c2"):
+            await screen.until(lambda id_=id_: asked.open == id_)
+            await screen.pilot.pause()
+            assert "may bash run?" in screen.text()
+            assert "y once" in screen.text()
+            asked.now += 1
+            await screen.pilot.click(offset=(5, 8))
+            assert asked.open == id_
+            await screen.press("n")
+        await screen.until(lambda: screen.log[1:] == ["answer c1 no", "answer c2 no"])
 
 
 async def test_a_model_is_chosen_by_some_letters(open_screen):
