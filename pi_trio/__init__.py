@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from pi_trio.events import AgentEvent as AgentEvent
     from pi_trio.events import AgentSettled as AgentSettled
     from pi_trio.events import AgentStart as AgentStart
+    from pi_trio.events import Gap as Gap
+    from pi_trio.events import InputReturned as InputReturned
     from pi_trio.events import MessageEnd as MessageEnd
     from pi_trio.events import MessageStart as MessageStart
     from pi_trio.events import MessageUpdate as MessageUpdate
@@ -48,7 +50,9 @@ if TYPE_CHECKING:
     from pi_trio.loop.hooks import AgentContext as AgentContext
     from pi_trio.loop.hooks import BeforeToolCallContext as BeforeToolCallContext
     from pi_trio.loop.hooks import BeforeToolCallResult as BeforeToolCallResult
+    from pi_trio.loop.hooks import FinishTurnResult as FinishTurnResult
     from pi_trio.loop.hooks import Hooks as Hooks
+    from pi_trio.loop.hooks import RequestContext as RequestContext
     from pi_trio.loop.hooks import TurnContext as TurnContext
     from pi_trio.loop.hooks import TurnUpdate as TurnUpdate
     from pi_trio.messages import AgentMessage as AgentMessage
@@ -82,6 +86,8 @@ _HOMES = {
         "AgentEvent",
         "AgentSettled",
         "AgentStart",
+        "Gap",
+        "InputReturned",
         "MessageEnd",
         "MessageStart",
         "MessageUpdate",
@@ -103,7 +109,9 @@ _HOMES = {
         "AgentContext",
         "BeforeToolCallContext",
         "BeforeToolCallResult",
+        "FinishTurnResult",
         "Hooks",
+        "RequestContext",
         "TurnContext",
         "TurnUpdate",
     ],

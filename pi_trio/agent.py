@@ -7,21 +7,19 @@ signal handlers, nothing read from the environment.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from typing import TypeAlias
 
-import attrs
 import trio
-from attrs import frozen
 
+from pi_trio.agent_driver import AgentDriver, FirstTurn, Transcript
+from pi_trio.agent_queue import AgentQueues, QueueItem
 from pi_trio.errors import BusyError, UsageError
 from pi_trio.events import (
     AgentEvent,
     AgentSettled,
     AgentStart,
-    InputReturned,
     MessageEnd,
     MessageStart,
     MessageUpdate,
@@ -29,31 +27,14 @@ from pi_trio.events import (
     ToolExecutionStart,
     TurnEnd,
 )
-from pi_trio.hub import Hub, Listener, Outbox
+from pi_trio.hub import EventChannel, Hub, Listener
 from pi_trio.llm.partial import PartialView
-from pi_trio.llm.protocol import Failure, Model, StreamFunction, StreamOptions, ThinkingLevel
-from pi_trio.loop.convert import LlmView
-from pi_trio.loop.driver import (
-    Admission,
-    EnterStep,
-    Fact,
-    QueueMode,
-    RejectStep,
-    Request,
-    Retry,
-    Step,
-    Turn,
-    TurnEndReason,
-)
-from pi_trio.loop.hooks import AgentContext, GetMessages, Hooks, RequestContext, TurnUpdate
-from pi_trio.loop.lifetime import Lifetime
-from pi_trio.loop.run import run_agent_loop
-from pi_trio.messages import (
-    AgentMessage,
-    AssistantMessage,
-    ImageContent,
-    UserMessage,
-)
+from pi_trio.llm.protocol import Model, StreamFunction, StreamOptions, ThinkingLevel
+from pi_trio.loop.driver import QueueMode
+from pi_trio.loop.grammar import guarded
+from pi_trio.loop.hooks import Hooks
+from pi_trio.loop.run import last_message, run_agent_loop, run_agent_loop_continue
+from pi_trio.messages import AgentMessage, AssistantMessage, ImageContent, UserMessage
 from pi_trio.tool import ExecutionMode, Tool
 
 __all__ = ["Agent", "AgentInput", "QueueMode"]
@@ -66,37 +47,6 @@ def input_messages(message: AgentInput, images: Iterable[ImageContent] = ()) -> 
     if isinstance(message, str):
         return [UserMessage.of(message, images)]
     return list(message) if isinstance(message, (list, tuple)) else [message]  # type: ignore[list-item]
-
-
-class _Queue:
-    """Messages that wait to be claimed, all at once or one at a time."""
-
-    def __init__(self, mode: QueueMode) -> None:
-        self.mode = mode
-        self.items: deque[AgentMessage] = deque()
-        self._claimed: list[AgentMessage] = []
-
-    def claim(self) -> list[AgentMessage]:
-        """Take out what may be used now."""
-        count = min(1, len(self.items)) if self.mode == "one-at-a-time" else len(self.items)
-        self._claimed = [self.items.popleft() for _ in range(count)]
-        return self._claimed
-
-    def restore(self, messages: Sequence[AgentMessage]) -> list[AgentMessage]:
-        """Put back what the last claim took out. Gives those that came from elsewhere."""
-        mine = {id(message) for message in self._claimed}
-        self.items.extendleft(message for message in reversed(messages) if id(message) in mine)
-        self._claimed = []
-        return [message for message in messages if id(message) not in mine]
-
-
-@frozen
-class _FirstTurn:
-    """How a run begins. A batch that is `steering` is not joined by more of it, nor by parked input."""
-
-    batch: Sequence[AgentMessage]
-    owed: bool = False
-    steering: bool = False
 
 
 class Agent:
@@ -137,18 +87,16 @@ class Agent:
         self.hooks = hooks or Hooks()
         self.options = options or StreamOptions()
         self.get_api_key = get_api_key
+        self.steering_mode: QueueMode = steering_mode
+        self.follow_up_mode: QueueMode = follow_up_mode
         self.tool_execution: ExecutionMode = tool_execution
         self.max_parallel_tool_calls = max_parallel_tool_calls
         self.abort_grace = abort_grace
         self.error_message: str | None = None
-        self._hub = Hub(self._reduce)
-        self._messages: list[AgentMessage] = list(messages)
-        self._view = LlmView()
-        self._steering = _Queue(steering_mode)
-        self._follow_up = _Queue(follow_up_mode)
-        self._parked = _Queue("all")
-        self._carried = _Queue("all")  # contexts of tool results, for the next step
-        self._run: _AgentDriver | None = None
+        self._hub = Hub(guarded(self._reduce))
+        self._transcript = Transcript(messages)
+        self._queues = AgentQueues()
+        self._run: AgentDriver | None = None
         self._idle = trio.Event()
         self._idle.set()
         self._streaming: AssistantMessage | PartialView | None = None
@@ -159,13 +107,12 @@ class Agent:
     @property
     def messages(self) -> tuple[AgentMessage, ...]:
         """The transcript. Assign to replace it; not while a run is in progress."""
-        return tuple(self._messages)
+        return tuple(self._transcript.messages)
 
     @messages.setter
     def messages(self, messages: Iterable[AgentMessage]) -> None:
         self._refuse_while_running("replace the messages")
-        self._messages = list(messages)
-        self._view = LlmView()
+        self._transcript = Transcript(messages)
 
     @property
     def active_tools(self) -> tuple[Tool, ...]:
@@ -206,7 +153,7 @@ class Agent:
         Deltas merge while they are not read. The channel ends after `agent_settled`, or when
         the block is left.
         """
-        channel = _EventChannel(self._hub)
+        channel = EventChannel(self._hub)
         try:
             yield channel
         finally:
@@ -221,7 +168,7 @@ class Agent:
         What a hook or listener raises is raised here when the run is closed. Cancelled, the
         run is closed first; the visible part of the answer is kept.
         """
-        await self._start(_FirstTurn(input_messages(message, images)))
+        await self._start(FirstTurn(prompt=input_messages(message, images)))
 
     async def continue_(self) -> None:
         """Run from the transcript as it is: after a user message or a tool result.
@@ -230,17 +177,14 @@ class Agent:
         to continue from.
         """
         self._refuse_to_start("continue")
-        last = self._messages[-1] if self._messages else None
-        if last is None or last.role == "system":
-            raise UsageError("No messages to continue from.")
+        last = last_message(self._transcript.messages)
         if not isinstance(last, AssistantMessage):
-            await self._start(_FirstTurn((), owed=True))
+            await self._start(FirstTurn(owed=True))
             return
-        steering = self._steering.claim()
-        queued = steering or self._follow_up.claim()
-        if not queued:
+        queue = next((each for each in (self._queues.steering, self._queues.follow_up) if each.items), None)
+        if queue is None:
             raise UsageError("Cannot continue from an assistant message: nothing is queued.")
-        await self._start(_FirstTurn(queued, steering=bool(steering)))
+        await self._start(FirstTurn(queue=queue))
 
     def abort(self) -> None:
         """Stop the run at its next checkpoint; queues stay. Use `wait_for_idle` to await the end."""
@@ -263,39 +207,56 @@ class Agent:
         """Forget transcript, queues and error. Raises `BusyError` while a run is in progress."""
         self._refuse_while_running("reset")
         self.messages = ()
-        self.clear_all_queues()
-        self._parked.items.clear()
-        self._carried.items.clear()
+        self._queues.clear()
         self.error_message = None
 
     # ------------------------------------------------------------------ queues
 
     def steer(self, message: AgentInput, images: Iterable[ImageContent] = ()) -> None:
         """Queue input for the next request of the run in progress, or of the next run."""
-        self._steering.items.extend(input_messages(message, images))
+        self._queues.steering.add(input_messages(message, images))
 
     def follow_up(self, message: AgentInput, images: Iterable[ImageContent] = ()) -> None:
         """Queue input for when the agent would stop."""
-        self._follow_up.items.extend(input_messages(message, images))
+        self._queues.follow_up.add(input_messages(message, images))
 
     def next_turn(self, message: AgentInput, images: Iterable[ImageContent] = ()) -> None:
         """Park input: it goes in before the next prompt or follow-up."""
-        self._parked.items.extend(input_messages(message, images))
+        self._queues.next_turn.add(input_messages(message, images))
 
     @property
-    def steering_queue(self) -> tuple[AgentMessage, ...]:
+    def steering_queue(self) -> tuple[QueueItem, ...]:
         """What waits for the next request."""
-        return tuple(self._steering.items)
+        return tuple(self._queues.steering.items)
 
     @property
-    def follow_up_queue(self) -> tuple[AgentMessage, ...]:
+    def follow_up_queue(self) -> tuple[QueueItem, ...]:
         """What waits for the agent to stop."""
-        return tuple(self._follow_up.items)
+        return tuple(self._queues.follow_up.items)
+
+    @property
+    def next_turn_queue(self) -> tuple[QueueItem, ...]:
+        """What is parked."""
+        return tuple(self._queues.next_turn.items)
+
+    def edit_queued(
+        self, item_id: str, message: str | AgentMessage, images: Iterable[ImageContent] = ()
+    ) -> None:
+        """Put another message in the place of one that waits. Raises `UsageError` if it does not."""
+        self._queues.edit(item_id, UserMessage.of(message, images) if isinstance(message, str) else message)
+
+    def remove_queued(self, item_id: str) -> None:
+        """Take one out that waits. Raises `UsageError` if it does not."""
+        self._queues.remove(item_id)
+
+    def move_queued(self, item_id: str, place: int) -> None:
+        """Put one that waits in another place of its queue. Raises `UsageError` if it does not."""
+        self._queues.move(item_id, place)
 
     def clear_all_queues(self) -> None:
         """Drop what is queued; parked input stays."""
-        self._steering.items.clear()
-        self._follow_up.items.clear()
+        self._queues.steering.items.clear()
+        self._queues.follow_up.items.clear()
 
     # ------------------------------------------------------------------ inside
 
@@ -308,12 +269,12 @@ class Agent:
         if self._hub.telling:
             raise UsageError("A listener cannot wait for a run: start it in a task of its own.")
 
-    async def _start(self, first: _FirstTurn) -> None:
+    async def _start(self, first: FirstTurn) -> None:
         self._refuse_to_start("prompt again")
-        run = self._run = _AgentDriver(self, first)
+        run = self._run = AgentDriver(self, self._hub, self._queues, self._transcript, first)
         self._idle = trio.Event()
         try:
-            await run_agent_loop(run)
+            await (run_agent_loop_continue if first.owed else run_agent_loop)(run)
         finally:
             run.hand_back_unopened()
             self._run = None
@@ -342,192 +303,3 @@ class Agent:
                 self.error_message = None
             case _:
                 pass
-
-
-class _EventChannel(trio.abc.ReceiveChannel[AgentEvent]):
-    """The events of an outbox, one at a time."""
-
-    def __init__(self, hub: Hub) -> None:
-        self._hub = hub
-        self._wake = trio.Event()
-        self._batch: deque[AgentEvent] = deque()
-        self._ended = False
-        self._outbox = Outbox(lambda: self._wake.set())
-        hub.attach(self._outbox)
-
-    async def receive(self) -> AgentEvent:
-        while not self._batch:
-            if self._outbox.closed or self._ended:
-                raise trio.EndOfChannel
-            await self._wake.wait()
-            self._wake = trio.Event()
-            self._batch.extend(envelope.event for envelope in self._outbox.take())
-        event = self._batch.popleft()
-        self._ended = isinstance(event, AgentSettled)
-        return event
-
-    async def aclose(self) -> None:
-        self._hub.detach(self._outbox)
-        await trio.lowlevel.checkpoint()
-
-
-class _AgentDriver:
-    """One run of an `Agent`: the loop's driver over a list of messages."""
-
-    def __init__(self, agent: Agent, first: _FirstTurn) -> None:
-        self.hooks = agent.hooks
-        self.lifetime = Lifetime(agent.abort_grace)
-        self.tool_execution = agent.tool_execution
-        self.new_messages: list[AgentMessage] = []
-        self.calls: dict[str, trio.CancelScope] = {}
-        self._agent = agent
-        self._first: _FirstTurn | None = first
-        self._turns = 0
-        self._goes_on = True
-        self._model = agent.model
-        self._thinking_level = agent.thinking_level
-        self._system_prompt = agent.system_prompt
-        self._messages = agent._messages
-        self._view = agent._view
-        self._tools: tuple[Tool, ...] | None = None
-        self._options = agent.options
-
-    @property
-    def records_stream(self) -> bool:
-        return False  # in memory nobody could play it back
-
-    @property
-    def listening(self) -> bool:
-        return self._agent._hub.listening
-
-    @property
-    def max_parallel_tool_calls(self) -> int:
-        """Read at each group of calls, so that a change takes effect at the next one."""
-        return self._agent.max_parallel_tool_calls
-
-    # ------------------------------------------------------------------ input
-
-    async def open_turn(self) -> Turn | None:
-        self._turns += 1
-        if self._first is not None:
-            return await self._open_first(self._first)
-        if not self._goes_on:
-            return None
-        polled = await _poll(self.hooks.get_follow_up_messages)
-        prompts = [*self._agent._follow_up.claim(), *polled]
-        return Turn(self._turns, (*self._agent._parked.claim(), *prompts)) if prompts else None
-
-    async def _open_first(self, first: _FirstTurn) -> Turn:
-        steering = () if first.steering else await self.claim_steering()
-        self._first = None
-        return Turn(1, (*steering, *self._claim_parked(first), *first.batch), first.owed)
-
-    def _claim_parked(self, first: _FirstTurn) -> Sequence[AgentMessage]:
-        """Parked input goes in before a prompt; a run that only goes on leaves it."""
-        return () if first.owed or first.steering else self._agent._parked.claim()
-
-    def hand_back_unopened(self) -> None:
-        """Hand back the input of a run that ended before its first turn."""
-        if self._first is not None:
-            self.hand_back(self._first.batch)
-
-    def close_turn(self, turn: Turn, reason: TurnEndReason) -> None:
-        self._goes_on = reason in ("completed", "max_tokens")
-
-    async def claim_steering(self) -> Sequence[AgentMessage]:
-        polled = await _poll(self.hooks.get_steering_messages)  # first: it may fail or be cancelled
-        return [*self._agent._carried.claim(), *self._agent._steering.claim(), *polled]
-
-    def hand_back(self, messages: Sequence[AgentMessage]) -> None:
-        for queue in (
-            self._agent._carried,
-            self._agent._steering,
-            self._agent._follow_up,
-            self._agent._parked,
-        ):
-            messages = queue.restore(messages)
-        if messages:
-            self._agent._hub.post(InputReturned(tuple(messages)))
-
-    def park(self, messages: Sequence[AgentMessage]) -> None:
-        self._agent._carried.items.extend(messages)
-
-    async def pre_step(self, step: Step, messages: Sequence[AgentMessage]) -> EnterStep | RejectStep:
-        return EnterStep(messages)
-
-    async def turn_stopping(self, turn: Turn) -> None:
-        """Nobody objects in memory: steering was polled, follow-ups come next."""
-
-    # ------------------------------------------------------------------ requests
-
-    async def prepare_request(self, step: Step) -> Request:
-        if self.hooks.prepare_request is not None:
-            context = RequestContext(self.snapshot(), self._model, self._thinking_level)
-            update = await self.hooks.prepare_request(context)
-            if update is not None:
-                self.update(update)
-        key = self._agent.options.api_key
-        if self._agent.get_api_key is not None:
-            key = await self._agent.get_api_key(self._model.provider) or key
-        level = self._thinking_level
-        if (self._options.api_key, self._options.thinking_level) != (key, level):
-            self._options = attrs.evolve(self._agent.options, api_key=key, thinking_level=level)
-        return Request(
-            model=self._model,
-            thinking_level=level,
-            stream=self._agent.stream_fn,
-            options=self._options,
-        )
-
-    def admit(self, step: Step, request: Request, messages: Sequence[AgentMessage]) -> Admission:
-        self.commit(*messages)
-        return Admission(
-            messages, self._system_prompt, self._view.extend(self._messages), self._active_tools()
-        )
-
-    async def retry(self, step: Step, failure: Failure, attempt: int) -> Retry | Failure:
-        return failure
-
-    # ------------------------------------------------------------------ state
-
-    def snapshot(self) -> AgentContext:
-        return AgentContext(self._system_prompt, tuple(self._messages), self._active_tools())
-
-    def commit(self, *records: AgentMessage | Fact) -> None:
-        for record in records:
-            if isinstance(record, Fact):
-                continue  # brackets and attempts are for logs
-            self.new_messages.append(record)
-            self._agent._messages.append(record)
-            if self._messages is not self._agent._messages:
-                self._messages.append(record)
-
-    def update(self, update: TurnUpdate) -> None:
-        """For the rest of this run only; the agent's own settings stay."""
-        self._model = update.model or self._model
-        self._thinking_level = update.thinking_level or self._thinking_level
-        if update.context is not None:
-            self._system_prompt = update.context.system_prompt
-            self._messages, self._view = list(update.context.messages), LlmView()
-            self._tools = update.context.tools
-
-    def add_tools(self, names: Sequence[str]) -> None:
-        active = self._agent.active_tool_names
-        if active is not None:
-            self._agent.active_tool_names = (*active, *(name for name in names if name not in active))
-
-    def track_call(self, call_id: str, scope: trio.CancelScope | None) -> None:
-        if scope is None:
-            self.calls.pop(call_id, None)
-        else:
-            self.calls[call_id] = scope
-
-    async def emit(self, *events: AgentEvent) -> None:
-        await self._agent._hub.emit(*events)
-
-    def _active_tools(self) -> tuple[Tool, ...]:
-        return self._tools if self._tools is not None else self._agent.active_tools
-
-
-async def _poll(hook: GetMessages | None) -> Sequence[AgentMessage]:
-    return await hook() if hook is not None else ()

@@ -5,9 +5,10 @@ What not every runtime can do is asked for with a small protocol; without it the
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol, runtime_checkable
 
+from pi_trio.approval import GateMode
 from pi_trio.commands import Command, CommandContext, Commands, Complete, Run
 from pi_trio.errors import UsageError
 from pi_trio.llm.thinking import LEVELS
@@ -15,6 +16,12 @@ from pi_trio.prompt_tree import PromptNode, prompt_tree
 from pi_trio.remote.interface import CommandInfo, Moved, Snapshot
 
 __all__ = ["builtin_commands"]
+
+_MODES: Mapping[GateMode, str] = {
+    "auto": "edits and commands run without asking",
+    "ask": "edits and commands are asked about first",
+    "read-only": "there are only tools that look",
+}
 
 # ------------------------------------------------------------------ what a runtime may offer
 
@@ -67,6 +74,20 @@ async def _thinking(context: CommandContext, arguments: str) -> None:
 
 async def _level_choices(_context: CommandContext) -> Sequence[str]:
     return LEVELS
+
+
+async def _mode(context: CommandContext, arguments: str) -> None:
+    if arguments:
+        mode = next((mode for mode in _MODES if mode == arguments), None)
+        if mode is None:
+            raise UsageError(f"{arguments!r} is not a mode: it is one of {', '.join(_MODES)}.")
+        await context.runtime.set_mode(context.session_id, mode)
+    snapshot = await context.runtime.snapshot(context.session_id)
+    context.tell(f"The mode is {snapshot.mode}: {_MODES[snapshot.mode]}.")
+
+
+async def _mode_choices(_context: CommandContext) -> Sequence[str]:
+    return tuple(_MODES)
 
 
 # ------------------------------------------------------------------ sessions
@@ -271,6 +292,7 @@ def builtin_commands() -> Commands:
             _command("help", "what there is to say", show_help),
             _command("model", "show or choose the model", _model, "[MODEL]", _model_choices),
             _command("thinking", "show or choose how much it thinks", _thinking, "[LEVEL]", _level_choices),
+            _command("mode", "show or choose what runs unasked", _mode, "[MODE]", _mode_choices),
             _command("new", "start another session", _new),
             _command("resume", "open another session", _resume, "PATH or id"),
             _command("name", "show or choose the session's name", _name, "[NAME]"),

@@ -16,11 +16,11 @@ from typing import TypeAlias
 import trio
 from attrs import define, frozen
 
-from pi_trio.events import AgentEvent, Gap, MessageUpdate, ToolExecutionUpdate
+from pi_trio.events import AgentEvent, AgentSettled, Gap, MessageUpdate, ToolExecutionUpdate
 from pi_trio.llm.partial import PartialView
 from pi_trio.llm.protocol import StreamEvent, TextDelta, ThinkingDelta, ToolCallDelta
 
-__all__ = ["Envelope", "Hub", "Listener", "Outbox"]
+__all__ = ["Envelope", "EventChannel", "Hub", "Listener", "Outbox"]
 
 Listener: TypeAlias = Callable[[AgentEvent], Awaitable[None] | None]
 
@@ -262,3 +262,30 @@ class Hub:
         self.seq += 1
         for outbox in self._outboxes:
             outbox.put(self.seq, event)
+
+
+class EventChannel(trio.abc.ReceiveChannel[AgentEvent]):
+    """The events of a hub from now on, one at a time, until a run has settled. Never slows the agent."""
+
+    def __init__(self, hub: Hub) -> None:
+        self._hub = hub
+        self._wake = trio.Event()
+        self._batch: deque[AgentEvent] = deque()
+        self._ended = False
+        self._outbox = Outbox(lambda: self._wake.set())
+        hub.attach(self._outbox)
+
+    async def receive(self) -> AgentEvent:
+        while not self._batch:
+            if self._outbox.closed or self._ended:
+                raise trio.EndOfChannel
+            await self._wake.wait()
+            self._wake = trio.Event()
+            self._batch.extend(envelope.event for envelope in self._outbox.take())
+        event = self._batch.popleft()
+        self._ended = isinstance(event, AgentSettled)
+        return event
+
+    async def aclose(self) -> None:
+        self._hub.detach(self._outbox)
+        await trio.lowlevel.checkpoint()

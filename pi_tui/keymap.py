@@ -14,9 +14,9 @@ from attrs import frozen
 
 from pi_trio.errors import ConfigError
 
-__all__ = ["KEYS", "Area", "Key", "key_label", "keys_of", "load_keymap"]
+__all__ = ["KEYS", "Area", "Key", "hint", "key_label", "keys_of", "load_keymap"]
 
-Area: TypeAlias = Literal["everywhere", "prompt", "tree", "tools"]
+Area: TypeAlias = Literal["everywhere", "prompt", "tree", "tools", "question"]
 
 UNBOUND = "unbound"
 """The name of no key: what an action is bound to that the user switched off."""
@@ -42,20 +42,23 @@ KEYS = (
     Key("app.interrupt", "escape", "interrupt", "close, leave the pane, stop the turn", "everywhere", True),
     Key("app.clear", "ctrl+c", "clear", "clear the prompt, stop the turn, quit", "everywhere"),
     Key("app.exit", "ctrl+d", "exit", "quit (on an empty prompt)", "everywhere"),
-    Key("app.suspend", "ctrl+z", "suspend_process", "to the shell; fg comes back", "everywhere", True),
+    Key("app.suspend", "ctrl+z", "app.suspend_process", "to the shell; fg comes back", "everywhere", True),
     Key("app.session.tree", "ctrl+t", "tree", "session tree; again: the whole screen", "everywhere", True),
     Key("app.tools.pane", "f3", "tools", "tool pane", "everywhere", True),
     Key("app.tools.expand", "ctrl+o", "expand", "tool details in the stream", "everywhere", True),
     Key("app.session.new", "ctrl+n", "new_session", "new session", "everywhere", True),
+    Key("app.model.select", "ctrl+l", "model", "choose the model", "everywhere", True),
+    Key("app.thinking.cycle", "shift+tab", "thinking", "next thinking level", "everywhere", True),
     Key("app.pane.next", "tab", "next_pane", "next pane", "everywhere"),
     Key("tui.altScreen.pageUp", "pageup", "page(-1)", "back one page", "everywhere"),
     Key("tui.altScreen.pageDown", "pagedown", "page(1)", "on one page", "everywhere"),
     Key("tui.altScreen.top", "ctrl+home", "top", "to the beginning", "everywhere"),
     Key("tui.altScreen.bottom", "ctrl+end", "bottom", "to the end, and follow", "everywhere"),
     Key("app.help", "f1,question_mark", "help", "this help (? on an empty prompt)", "everywhere"),
-    Key("tui.input.submit", "enter", "send", "send; while running: steer", "prompt"),
+    Key("tui.input.submit", "enter", "send", "send, or steer; empty: go on", "prompt"),
     Key("app.message.followUp", "alt+enter", "follow_up", "queue; when idle: new line", "prompt"),
-    Key("tui.input.tab", "tab", "tab", "while running: queue the text; empty: next pane", "prompt"),
+    Key("tui.input.tab", "tab", "tab", "complete; or queue; or next pane", "prompt"),
+    Key("app.message.dequeue", "alt+up", "screen.dequeue", "waiting texts back into the prompt", "prompt"),
     Key("tui.input.newLine", "ctrl+j,shift+enter,shift+\\r", "newline", "new line", "prompt"),
     Key("tui.editor.cursorUp", "up", "up", "cursor up; on an empty prompt: earlier prompts", "prompt"),
     Key("tui.editor.cursorDown", "down", "down", "cursor down; later prompts", "prompt"),
@@ -66,14 +69,21 @@ KEYS = (
     Key("app.tree.first", "home,g", "move_to(0)", "first row", "tree"),
     Key("app.tree.last", "end,G", "move_to(-1)", "last row", "tree"),
     Key("tui.select.confirm", "enter", "go", "go there; a running turn is stopped first", "tree"),
+    Key("app.tree.summarise", "s", "summarise", "go there, and sum up what is left", "tree"),
     Key("app.tree.branch", "b", "branch", "edit this prompt as a new branch", "tree"),
     Key("app.tree.fork", "f", "fork", "fork into a new session", "tree"),
     Key("app.tree.back", "minus", "back", "back to where you were", "tree"),
     Key("app.tree.entries", "o", "entries", "show turns, or every message", "tree"),
     Key("app.tools.previous", "left_square_bracket,left,up,k", "move(-1)", "previous call", "tools"),
     Key("app.tools.next", "right_square_bracket,right,down,j", "move(1)", "next call", "tools"),
+    Key("app.tools.stop", "x", "stop", "stop this call only", "tools"),
     Key("app.tools.pageUp", "pageup", "move_page(-1)", "output: page up", "tools"),
     Key("app.tools.pageDown", "pagedown", "move_page(1)", "output: page down", "tools"),
+    Key("app.question.once", "y", "answer('once')", "let it run, this once", "question"),
+    Key("app.question.session", "s", "answer('always')", "let such calls run in this session", "question"),
+    Key("app.question.no", "n,escape", "answer('no')", "do not run it", "question"),
+    Key("app.question.reason", "r", "reason", "do not run it, and say why", "question"),
+    Key("app.question.stop", "ctrl+c", "stop", "stop the whole turn", "question", True),
 )
 
 _PUNCTUATION = {
@@ -111,6 +121,12 @@ def key_label(keys: str) -> str:
     """The first of some keys as a person reads it."""
     *modifiers, name = keys.split(",")[0].split("+")
     return "+".join([*modifiers, _LABELS.get(name, name)])
+
+
+def hint(words: Mapping[str, str], keymap: Mapping[str, str]) -> str:
+    """`y once · n no`: actions by their ids, with the keys that they have now."""
+    keys = {key.id: keymap.get(key.id, key.keys) for key in KEYS}
+    return " · ".join(f"{key_label(keys[id_])} {word}" for id_, word in words.items() if keys[id_] != UNBOUND)
 
 
 def load_keymap(path: Path) -> dict[str, str]:

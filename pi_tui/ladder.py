@@ -13,7 +13,10 @@ class Step(Enum):
     """One rung. The value is how the status line names it; empty is not worth naming."""
 
     DISARM = "keep on"
+    CLOSE_LIST = "close list"
     LEAVE_PANE = "back to prompt"
+    STOP_SHELL = "stop command"
+    STOP_SUMMARY = "stop summary"
     ABORT = "stop turn"
     STOPPING = "stopping …"
     CLEAR = "clear prompt"
@@ -24,11 +27,19 @@ class Step(Enum):
 
 @frozen(kw_only=True)
 class Situation:
-    """All that the rungs depend on. `armed` is the question that the next press would answer."""
+    """All that the rungs depend on. `armed` is the question that the next press would answer.
+
+    `summarising` goes with or without a run, `shell` is a command of the user, `listing` says
+    that completions are shown, and `owed` that an empty Enter would continue the turn.
+    """
 
     pane: str = "stream"
     running: bool = False
+    summarising: bool = False
+    shell: bool = False
     stopping: bool = False
+    listing: bool = False
+    owed: bool = False
     draft: bool = False
     armed: str = ""
 
@@ -37,24 +48,40 @@ class Situation:
         """Whether the keys go to another pane than the stream and its prompt."""
         return self.pane != "stream"
 
+    @property
+    def busy(self) -> bool:
+        """Whether the agent works."""
+        return self.running or self.summarising
+
 
 def escape_step(now: Situation) -> Step:
-    """Esc: take a question back, then leave the pane, then stop the run."""
+    """Esc: take a question back, close the list, leave the pane, then stop what goes on."""
     if now.armed:
         return Step.DISARM
+    if now.listing:
+        return Step.CLOSE_LIST
     if now.in_pane:
         return Step.LEAVE_PANE
+    return _stopping(now)
+
+
+def _stopping(now: Situation) -> Step:
+    """What the user began last is stopped first."""
     if now.stopping:
         return Step.STOPPING
+    if now.shell:
+        return Step.STOP_SHELL
+    if now.summarising:
+        return Step.STOP_SUMMARY
     return Step.ABORT if now.running else Step.NOTHING
 
 
 def clear_step(now: Situation) -> Step:
-    """ctrl+c: clear the prompt, then stop the run, then ask, then quit. Never quits at once."""
+    """ctrl+c: clear the prompt, then stop what goes on, then ask, then quit. Never quits at once."""
     if now.draft:
         return Step.CLEAR
-    if now.running and not now.stopping:
-        return Step.ABORT
+    if (now.busy or now.shell) and not now.stopping:
+        return _stopping(now)
     return Step.QUIT if now.armed == "quit" else Step.ASK_QUIT
 
 
@@ -62,4 +89,4 @@ def exit_step(now: Situation) -> Step:
     """ctrl+d on an empty prompt: quit, after a question if that would stop a run."""
     if now.draft:
         return Step.NOTHING
-    return Step.ASK_QUIT if now.running and now.armed != "quit" else Step.QUIT
+    return Step.ASK_QUIT if (now.busy or now.shell) and now.armed != "quit" else Step.QUIT

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 
-from pi_trio.errors import BusyError
+from pi_trio.approval import Answer
+from pi_trio.errors import BusyError, PiError
 from pi_trio.hub import Envelope
-from pi_trio.remote.interface import Moved, Runtime, Snapshot
+from pi_trio.llm.protocol import Model
+from pi_trio.remote.interface import CommandInfo, Moved, Runtime, Snapshot
 from pi_tui.bridge import Bridge, Subscription
+from pi_tui.commands import Told, all_commands, completions, run_command
 from pi_tui.store import SessionStore
 
 __all__ = ["LiveSession"]
@@ -83,9 +86,80 @@ class LiveSession:
     async def abort(self) -> list[str]:
         """Stop the run, and hand back the texts that wait, with the store up to date."""
         await self._bridge.call(lambda runtime: runtime.abort(self.id))
-        waiting = await self._bridge.call(lambda runtime: runtime.clear_queue(self.id))
+        waiting = await self.take_queue()
         self._subscription.flush()
-        return [*await self.take_returned(), *waiting.steering, *waiting.follow_up]
+        return [*await self.take_returned(), *waiting]
+
+    async def abort_summary(self) -> None:
+        """Stop the summary that is being made; what waits goes on waiting."""
+        await self._bridge.call(lambda runtime: runtime.abort(self.id))
+        self._subscription.flush()
+
+    async def abort_call(self, call_id: str) -> bool:
+        """Stop one call. False if it does not run any more."""
+        return await self._bridge.call(lambda runtime: runtime.abort_call(self.id, call_id))
+
+    async def continue_turn(self) -> None:
+        """Go on where an answer is owed or was cut off."""
+        await self._bridge.call(lambda runtime: runtime.continue_turn(self.id))
+
+    async def take_queue(self) -> list[str]:
+        """Take out the texts that wait."""
+        waiting = await self._bridge.call(lambda runtime: runtime.clear_queue(self.id))
+        return [*waiting.steering, *waiting.follow_up]
+
+    async def answer(self, question_id: str, answer: Answer) -> None:
+        """Answer a question about a call."""
+        self.store.questions.pop(question_id, None)
+        await self._bridge.call(lambda runtime: runtime.answer(self.id, question_id, answer))
+
+    async def shell(self, command: str, *, private: bool) -> None:
+        """Run a command of the user to its end; its output comes into the store meanwhile."""
+        shell = self.store.start_shell(command)
+        try:
+            shell.message = await self._bridge.call(
+                lambda runtime: runtime.run_shell(self.id, command, private)
+            )
+        except PiError:
+            self.store.drop_shell(shell)
+            raise
+
+    async def abort_shell(self) -> None:
+        """Stop the user's command."""
+        await self._bridge.call(lambda runtime: runtime.abort_shell(self.id))
+
+    async def command(self, line: str) -> Told | None:
+        """Run a slash command. None if the line is a text for the model."""
+        told = await self._bridge.call(lambda runtime: run_command(runtime, self.id, line))
+        if told is not None and told.session_id == self.id:
+            self.store.adopt(await self._bridge.call(lambda runtime: runtime.snapshot(self.id)))
+            self._subscription.flush()
+        return told
+
+    async def commands(self) -> list[CommandInfo]:
+        """All slash commands of the session."""
+        return await self._bridge.call(lambda runtime: all_commands(runtime, self.id))
+
+    async def complete(self, line: str) -> list[str]:
+        """The lines that a command line may become."""
+        return await self._bridge.call(lambda runtime: completions(runtime, self.id, line))
+
+    async def models(self) -> Sequence[Model]:
+        """The models that can be chosen."""
+        return await self._bridge.call(lambda runtime: runtime.models())
+
+    async def set_model(self, model: Model) -> None:
+        """Use another model from the next request on."""
+        self.store.model = await self._bridge.call(
+            lambda runtime: runtime.set_model(self.id, model.reference)
+        )
+        self.store.adopt(await self._bridge.call(lambda runtime: runtime.snapshot(self.id)))
+
+    async def set_thinking_level(self, level: str) -> None:
+        """Think this much from the next request on."""
+        self.store.thinking_level = await self._bridge.call(
+            lambda runtime: runtime.set_thinking_level(self.id, level)
+        )
 
     async def take_returned(self) -> list[str]:
         """The texts of input that was claimed and not used: here and now they are the screen's."""
@@ -94,9 +168,11 @@ class LiveSession:
         self.store.returned = []
         return list(await self._bridge.call(lambda runtime: runtime.take_returned(self.id)))
 
-    async def navigate(self, target_id: str) -> Moved:
-        """Move the leaf; the store is up to date afterwards."""
-        moved = await self._bridge.call(lambda runtime: runtime.navigate(self.id, target_id))
+    async def navigate(self, target_id: str, *, summarise: bool = False) -> Moved:
+        """Move the leaf, perhaps to a summary of what is left; the store is up to date afterwards."""
+        moved = await self._bridge.call(
+            lambda runtime: runtime.navigate(self.id, target_id, summarise=summarise)
+        )
         self._subscription.flush()
         return moved
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import os
 import signal
 import sys
 import traceback
@@ -17,7 +18,7 @@ from pi_trio.errors import PiError
 if TYPE_CHECKING:
     from pi_trio.remote.interface import Runtime, Snapshot
     from pi_trio.resources.config import RuntimeConfig
-    from pi_tui.app import PiApp
+    from pi_tui.app import Ask, PiApp
     from pi_tui.theme import Theme
 
 __all__ = ["main", "run_app"]
@@ -31,6 +32,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     if sys.platform == "win32":
         sys.exit("pi-tui needs Linux or macOS; on Windows please run it inside WSL.")
     namespace = parse(_parser(), sys.argv[1:] if argv is None else argv)
+    if not _has_screen():
+        sys.exit("pi-tui needs a terminal: pi-trio chat talks in plain lines, pi-trio -p answers in a pipe.")
     try:
         app = _make_app(namespace, runtime_config(namespace))
     except PiError as error:
@@ -41,6 +44,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def run_app(app: PiApp) -> int:
     """Run the app to its end, with the terminal restored and no process left, and report how it went."""
     status = asyncio.run(_run(app))
+    _let_go_of_terminal()
     if isinstance(app.failure, PiError):
         sys.exit(f"pi-tui: {app.failure}")
     if app.failure is not None:
@@ -49,6 +53,23 @@ def run_app(app: PiApp) -> int:
     if status == 0 and app.resume is not None:
         sys.stdout.write(f"pi-tui --session {app.resume}\n")
     return status
+
+
+def _has_screen() -> bool:
+    streams = (sys.stdin, sys.stdout, sys.stderr)
+    on_terminal = all(stream is not None and stream.isatty() for stream in streams)
+    return on_terminal and os.environ.get("TERM", "dumb") != "dumb"
+
+
+def _let_go_of_terminal() -> None:
+    """What a terminal that is gone did not take must not become the exit status."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, stream.fileno())
+            os.close(nowhere)
 
 
 async def _run(app: PiApp) -> int:
@@ -70,11 +91,22 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _make_app(namespace: argparse.Namespace, config: RuntimeConfig) -> PiApp:
+    from attrs import evolve
+
     from pi_tui import terminal
     from pi_tui.app import PiApp
     from pi_tui.keymap import load_keymap
 
     terminal.install()
+    config = evolve(config, can_ask=True)
+
+    async def settle(ask: Ask) -> None:
+        """Whether what the folder brings along is used, before anything of it is."""
+        nonlocal config
+        if config.trust.undecided:
+            from pi_trio.resources.trust_question import TRUST_CHOICES, after_trust, trust_question
+
+            config = after_trust(config, await ask("trust", trust_question(config), TRUST_CHOICES))
 
     @asynccontextmanager
     async def open_runtime() -> AsyncIterator[Runtime]:
@@ -93,6 +125,7 @@ def _make_app(namespace: argparse.Namespace, config: RuntimeConfig) -> PiApp:
         _theme(namespace.theme or config.settings.theme, config),
         keymap=load_keymap(config.agent_dir / "keybindings.json"),
         messages=namespace.messages,
+        settle=settle,
     )
 
 

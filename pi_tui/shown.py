@@ -7,11 +7,11 @@ from typing import Any, Literal, TypeAlias
 
 from attrs import define, field, frozen
 
-from pi_trio.messages import AgentMessage
+from pi_trio.messages import AgentMessage, BashExecutionMessage
 
-__all__ = ["Call", "CallState", "Item", "ItemKind", "LiveBlock", "Retry", "Stats"]
+__all__ = ["Call", "CallState", "Item", "ItemKind", "LiveBlock", "Retry", "Shell", "Stats"]
 
-ItemKind: TypeAlias = Literal["message", "summary", "turn", "notice", "live", "welcome"]
+ItemKind: TypeAlias = Literal["message", "summary", "turn", "notice", "live", "shell", "welcome"]
 CallState: TypeAlias = Literal["waiting", "running", "done", "failed", "stopped", "not_started"]
 
 
@@ -65,6 +65,24 @@ class LiveBlock:
         if len(self.pieces) > 1:
             self.pieces = ["".join(self.pieces)]
         return self.pieces[0] if self.pieces else ""
+
+
+@define(eq=False)
+class Shell:
+    """A command of the user, until its entry takes its place. `message` is there when it is over.
+
+    `started` is on the store's clock, in seconds; `output` is the end of what it printed.
+    """
+
+    command: str
+    started: float
+    output: str = ""
+    message: BashExecutionMessage | None = None
+
+    @property
+    def running(self) -> bool:
+        """Whether it can still be stopped."""
+        return self.message is None
 
 
 @frozen

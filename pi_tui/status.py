@@ -57,18 +57,29 @@ def status_parts(store: SessionStore | None, now: Situation, message: str, theme
         first = Part(((key_hints(now), theme["muted"]),), 0)
     if store is None:
         return [first, Part((("starting …", theme["dim"]),), 1)]
-    return [first, _model(store, theme), _context(store, theme), _cost(store, theme), _branch(store, theme)]
+    usual = store.mode == "auto"
+    mode = Part(((store.mode, theme["muted" if usual else "warning"]),), 5 if usual else 1)
+    parts = [_model(store, theme), _context(store, theme), _cost(store, theme), _branch(store, theme)]
+    return [first, *parts, mode]
 
 
 def key_hints(now: Situation) -> str:
     """What the most important keys do now; what Esc does comes first."""
     hints = [f"esc {step.value}"] if (step := escape_step(now)).value else []
     if now.in_pane:
-        hints.append("enter go · b branch · f fork · - back" if now.pane == "tree" else "[ ] select")
-    elif now.running and now.draft:
+        hints.append(
+            "enter go · s summary · b branch · f fork · - back"
+            if now.pane == "tree"
+            else "[ ] select · x stop"
+        )
+    elif now.listing:
+        hints.append("tab complete · ↑ ↓ choose")
+    elif now.busy and now.draft:
         hints.append("enter steer · tab queue")
     elif now.draft:
         hints.append("enter send")
+    elif now.owed:
+        hints.append("empty enter goes on · ? help")
     else:
         hints.append("ctrl+t tree · ? help")
     return " · ".join(hints)
@@ -76,17 +87,29 @@ def key_hints(now: Situation) -> str:
 
 def rule_label(store: SessionStore | None, now: Situation, tick: int) -> str:
     """What goes on, in the line above the prompt; empty while nothing does."""
-    if store is None or not store.running:
+    if store is None or not (now.busy or now.shell):
         return ""
     if now.stopping:
         return "stopping …"
-    if store.retry is not None:
+    if store.retry is not None and not now.summarising:
         left = max(store.retry.due - store.clock(), 0)
         return f"retry {store.retry.attempt}/{store.retry.max_attempts} in {left:.0f}s: {store.retry.reason}"
-    working = f"{SPINNER[tick % len(SPINNER)]} {clock(store.clock() - store.run_started)}"
-    if not now.draft:
+    what, since = _doing(store, now)
+    working = f"{SPINNER[tick % len(SPINNER)]} {what}{clock(store.clock() - since)}"
+    if not (now.draft and now.running):
         return working
     return f"{working} · steering ▸ goes in after this {'tool' if store.running_calls else 'answer'}"
+
+
+def _doing(store: SessionStore, now: Situation) -> tuple[str, float]:
+    """What takes its time now, in a word where it is no turn, and since when."""
+    if store.compacting_since is not None:
+        return "compacting ", store.compacting_since
+    if now.summarising:
+        return "summarising the branch ", store.clock()
+    if not now.running and store.shell is not None:
+        return "! ", store.shell.started
+    return "", store.run_started
 
 
 def _model(store: SessionStore, theme: Theme) -> Part:

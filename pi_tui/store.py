@@ -9,10 +9,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping
-from datetime import datetime
 from typing import Any, assert_never
 
-from pi_trio.codec import message_from_json
 from pi_trio.events import (
     AgentEnd,
     AgentEvent,
@@ -47,7 +45,6 @@ from pi_trio.events import (
 from pi_trio.hub import Envelope
 from pi_trio.llm.protocol import Model, StreamEvent, TextDelta, TextEnd, ThinkingDelta, ThinkingEnd
 from pi_trio.messages import (
-    AgentMessage,
     AssistantMessage,
     TextContent,
     ThinkingContent,
@@ -57,19 +54,17 @@ from pi_trio.messages import (
 )
 from pi_trio.remote.interface import SessionInfo, Snapshot
 from pi_trio.session.tree import EntryHead
-from pi_trio.tool import ToolResult
+from pi_tui.bodies import head_of, is_answer, item_kind, message_of
+from pi_tui.calls import Calls
 from pi_tui.outline import Flat, Outline
-from pi_tui.shown import Call, CallState, Item, ItemKind, LiveBlock, Retry, Stats
+from pi_tui.shown import Call, Item, LiveBlock, Retry, Shell, Stats
+from pi_tui.stats import turn_stats
 
 __all__ = ["SessionStore"]
 
-_SHOWN_ROLES = frozenset({"user", "assistant", "bashExecution", "custom"})
-_STOPPED: dict[str, CallState] = {
-    "aborted": "stopped",
-    "outcome_unknown": "stopped",
-    "aborted_before_start": "not_started",
-    "not_started": "not_started",
-}
+
+SHELL_CHARACTERS = 65_536
+"""Of what a command of the user prints, so much of its end is kept while it runs."""
 
 
 class SessionStore:
@@ -81,6 +76,7 @@ class SessionStore:
         self.structure = 0
         self._notices = 0
         self._waiting: list[Envelope] = []
+        self.shell: Shell | None = None
         self.reset(snapshot)
 
     # ---------------------------------------------------------------- taking in
@@ -90,19 +86,23 @@ class SessionStore:
         self.session: SessionInfo = snapshot.session
         self.model: Model = snapshot.model
         self.thinking_level = snapshot.thinking_level
+        self.mode = snapshot.mode
         self.notice = snapshot.notice
         self.running = snapshot.running
         self.run_started = self.clock()
         self.queue: QueueUpdate = snapshot.queue
         self.retry: Retry | None = None
-        self.compacting = False
+        self.compacting_since: float | None = None
+        self.interrupted = snapshot.interrupted
+        self.questions = {question.id: question for question in snapshot.questions}
+        self.shell = (self.shell or Shell("…", self.clock())) if snapshot.shell_running else None
         self.returned = list(snapshot.returned)
         self.live: dict[int, LiveBlock] = {}
-        self.calls: dict[str, Call] = {}
+        self.calls = Calls(self.clock)
         self.heads: dict[str, EntryHead] = {head.id: head for head in snapshot.heads}
         self.leaf_id = snapshot.leaf_id
         self.bodies: dict[str, Mapping[str, Any]] = {}
-        self._unseen_answers = {head.id for head in snapshot.heads if _is_answer(head)}
+        self._unseen_answers = {head.id for head in snapshot.heads if is_answer(head)}
         self._cost = 0.0
         self.outline = Outline(snapshot.heads)
         self._flat: Flat | None = None
@@ -114,7 +114,7 @@ class SessionStore:
         if snapshot.streaming is not None:
             self._adopt_stream(snapshot.streaming)
         for start in snapshot.running_calls:
-            self._start_call(start)
+            self.calls.start(start)
         waiting, self._waiting = self._waiting, []
         self.stale = False
         self.apply(waiting)
@@ -132,6 +132,23 @@ class SessionStore:
         """Take in the bodies of entries that were missing."""
         for entry in entries:
             self._learn(entry)
+
+    def start_shell(self, command: str) -> Shell:
+        """The user runs a command: show it until its entry is there."""
+        self._drop_shell()
+        self.shell = Shell(command, self.clock())
+        self.items.append(Item("shell", "shell"))
+        return self.shell
+
+    def drop_shell(self, shell: Shell) -> None:
+        """A command could not be run: it is not shown any more."""
+        if self.shell is shell:
+            self._drop_shell()
+
+    def adopt(self, snapshot: Snapshot) -> None:
+        """Take over what a command may have changed and no event tells."""
+        self.model, self.thinking_level = snapshot.model, snapshot.thinking_level
+        self.mode, self.session = snapshot.mode, snapshot.session
 
     def say(self, text: str) -> None:
         """Add a line of the program's own to the transcript."""
@@ -171,9 +188,30 @@ class SessionStore:
         return max((row.number for row in self.tree.rows if row.active), default=0)
 
     @property
+    def summarising(self) -> bool:
+        """Whether room is being made in the context."""
+        return self.compacting_since is not None
+
+    @property
+    def owed(self) -> bool:
+        """Whether an answer is owed, or was cut off, so that the turn can be continued."""
+        if self.running or self.summarising:
+            return False
+        last = next((item for item in reversed(self.items) if item.kind in ("message", "summary")), None)
+        if self.interrupted or last is None:
+            return self.interrupted
+        match last.message:
+            case UserMessage():
+                return True
+            case AssistantMessage(stop_reason=reason):
+                return reason == "aborted" or len(last.ids) > 1  # a result is the last that was said
+            case _:
+                return False
+
+    @property
     def running_calls(self) -> list[Call]:
         """The calls that run now."""
-        return [call for call in self.calls.values() if call.state == "running"]
+        return self.calls.running
 
     @property
     def context_tokens(self) -> int | None:
@@ -193,21 +231,7 @@ class SessionStore:
 
     def turn_stats(self, turn: Item) -> Stats:
         """Sums over the turn that ends at the item `turn`."""
-        at = self.items.index(turn)
-        start = at
-        while start and self.items[start - 1].kind != "turn":
-            start -= 1
-        shown = self.items[start:at]
-        answers = [item.message for item in shown if isinstance(item.message, AssistantMessage)]
-        calls = [call for answer in answers for call in answer.tool_calls]
-        return Stats(
-            tools=len(calls),
-            files=len({path for call in calls if (path := _changed_file(call.name, call.arguments))}),
-            tokens=sum(answer.usage.total_tokens for answer in answers),
-            cost=sum(answer.usage.cost.total for answer in answers),
-            seconds=_seconds(next(filter(None, map(self._timestamp, shown)), ""), self._timestamp(turn)),
-            complete=not any(item.missing for item in shown),
-        )
+        return turn_stats(self.items, turn, self._timestamp)
 
     # ---------------------------------------------------------------- events
 
@@ -215,6 +239,7 @@ class SessionStore:
         match event:
             case AgentStart():
                 self.running, self.run_started = True, self.clock()
+                self.interrupted = False
             case AgentEnd():
                 self._drop_live()
                 self.retry = None
@@ -231,19 +256,21 @@ class SessionStore:
                 if isinstance(message, AssistantMessage) and message.stop_reason == "error":
                     self._drop_live()  # what is tried again has no entry that would replace it
             case ToolExecutionStart():
-                self._start_call(event)
-            case ToolExecutionUpdate(call_id, name, args, result):
-                self._update_call(self._call(call_id, name, args), result, "running")
+                self.calls.start(event)
+            case ToolExecutionUpdate():
+                self.calls.progress(event)
             case ToolExecutionEnd():
-                self._end_call(event)
+                self.calls.end(event)
             case EntryAppended(entry):
                 self._add_entry(entry)
             case QueueUpdate():
                 self.queue = event
             case CompactionStart():
-                self.compacting = True
-            case CompactionEnd():
-                self.compacting = False
+                self.compacting_since = self.clock()
+            case CompactionEnd(error_message=error):
+                self.compacting_since = None
+                if error:
+                    self.say(f"✗ not compacted: {error}")
             case InboxInserted() | InboxDiscarded() | InboxClaimed():
                 pass  # the queue as a whole is told in `queue_update`
             case InputReturned(messages):
@@ -260,8 +287,12 @@ class SessionStore:
                 self.retry = None
             case ExtensionError(_, _, error):
                 self.say(error)
-            case ApprovalRequested() | ApprovalResolved() | BashExecutionUpdate():
-                pass
+            case ApprovalRequested(question):
+                self.questions[question.id] = question
+            case ApprovalResolved(id_):
+                self.questions.pop(id_, None)
+            case BashExecutionUpdate(delta):
+                self._grow_shell(delta)
             case Gap():
                 self.stale = True
             case _:
@@ -293,6 +324,14 @@ class SessionStore:
         if self.items and self.items[-1].kind == "live":
             self.items[-1].version += 1
 
+    def _grow_shell(self, delta: str) -> None:
+        shell = self.shell or self.start_shell("…")
+        shell.output = (shell.output + delta)[-SHELL_CHARACTERS:]
+
+    def _drop_shell(self) -> None:
+        self.shell = None
+        self.items = [item for item in self.items if item.kind != "shell"]
+
     def _drop_live(self) -> None:
         self.live = {}
         for at in range(len(self.items) - 1, max(len(self.items) - 4, -1), -1):
@@ -300,42 +339,10 @@ class SessionStore:
                 del self.items[at]
                 return
 
-    # ---------------------------------------------------------------- calls
-
-    def _call(self, call_id: str, name: str, args: Mapping[str, Any]) -> Call:
-        call = self.calls.get(call_id)
-        if call is None:
-            call = self.calls[call_id] = Call(call_id, name, args)
-        return call
-
-    def _start_call(self, event: ToolExecutionStart) -> None:
-        call = self._call(event.tool_call_id, event.tool_name, event.args)
-        call.state, call.started = "running", self.clock()
-        _touch(call)
-
-    def _update_call(self, call: Call, result: ToolResult, state: CallState) -> None:
-        call.state, call.output, call.details = state, text_of(result.content), result.details
-        _touch(call)
-
-    def _end_call(self, event: ToolExecutionEnd) -> None:
-        call = self._call(event.tool_call_id, event.tool_name, {})
-        if not call.over:  # its entry, which says more, may have come before
-            call.duration_ms = event.duration_ms
-            self._update_call(call, event.result, _outcome(event.is_error, event.result.details))
-
-    def _settle_call(self, message: ToolResultMessage, item: Item | None) -> None:
-        call = self._call(message.tool_call_id, message.tool_name, {})
-        call.state = _outcome(message.is_error, message.details)
-        if call.state != "stopped" or not call.output:  # what a stopped call had printed is worth more
-            call.output = text_of(message.content)
-        call.details, call.duration_ms = message.details, message.duration_ms
-        call.item = call.item or item
-        _touch(call)
-
     # ---------------------------------------------------------------- entries
 
     def _add_entry(self, entry: Mapping[str, Any]) -> None:
-        head = _head_of(entry)
+        head = head_of(entry)
         if head.id in self.heads:
             return
         self.heads[head.id] = head
@@ -346,8 +353,11 @@ class SessionStore:
             self._learn(entry)
             self._rebuild()
             return
+        self.interrupted = False
         if head.detail == "assistant":
             self._drop_live()
+        elif head.detail == "bashExecution":
+            self._drop_shell()
         self._place(head)
         self._learn(entry)
 
@@ -357,17 +367,15 @@ class SessionStore:
         if id_ in self.bodies:
             return
         self.bodies[id_] = entry
-        message = _message_of(entry)
+        message = message_of(entry)
         item = self._items.get(id_)
         if isinstance(message, ToolResultMessage):
-            self._settle_call(message, item)
+            self.calls.settle(message, item)
             return
         if isinstance(message, AssistantMessage):
             self._unseen_answers.discard(id_)
             self._cost += message.usage.cost.total
-            for wanted in message.tool_calls:
-                call = self._call(wanted.id, wanted.name, wanted.arguments)
-                call.args, call.item = wanted.arguments, item
+            self.calls.wanted(message, item)
         if item is not None:
             item.message, item.text = message, str(entry.get("summary", ""))
             item.version += 1
@@ -381,6 +389,8 @@ class SessionStore:
             self._place(head)
         if not self.items:
             self.items.append(Item("welcome", "welcome"))
+        if self.shell is not None:
+            self.items.append(Item("shell", "shell"))
 
     def _path(self) -> list[EntryHead]:
         """Root to leaf. A loop in a damaged file ends the walk."""
@@ -401,7 +411,7 @@ class SessionStore:
                 owner.ids.append(head.id)
                 self._items[head.id] = owner
             return
-        kind = _item_kind(head)
+        kind = item_kind(head)
         if kind is None:
             return
         item = self._items.get(head.id)
@@ -414,64 +424,7 @@ class SessionStore:
         return str(body.get("timestamp", "")) if body else ""
 
 
-def _touch(call: Call) -> None:
-    if call.item is not None:
-        call.item.version += 1
-
-
-def _head_of(entry: Mapping[str, Any]) -> EntryHead:
-    message = entry.get("message")
-    detail = message.get("role") if isinstance(message, Mapping) else entry.get("customType")
-    return EntryHead(str(entry.get("id")), entry.get("parentId"), str(entry.get("type")), detail)
-
-
-def _message_of(entry: Mapping[str, Any]) -> AgentMessage | None:
-    """What an entry says, as a message; summaries and custom messages become their message kinds."""
-    match entry.get("type"):
-        case "message" if isinstance(entry.get("message"), Mapping):
-            return message_from_json(entry["message"])
-        case "custom_message":
-            return message_from_json({**entry, "role": "custom"})
-        case "compaction":
-            return message_from_json({**entry, "role": "compactionSummary"})
-        case "branch_summary":
-            return message_from_json({**entry, "role": "branchSummary"})
-        case _:
-            return None
-
-
-def _item_kind(head: EntryHead) -> ItemKind | None:
-    if head.type == "message":
-        return "message" if head.detail in _SHOWN_ROLES else None
-    if head.type == "custom_message":
-        return "message"
-    if head.type in ("compaction", "branch_summary"):
-        return "summary"
-    return "turn" if head.detail == "turn/end" else None
-
-
-def _is_answer(head: EntryHead) -> bool:
-    return head.type == "message" and head.detail == "assistant"
-
-
-def _outcome(is_error: bool, details: Any) -> CallState:
-    code = details.get("code") if isinstance(details, Mapping) else None
-    return _STOPPED.get(str(code)) or ("failed" if is_error else "done")
-
-
-def _changed_file(tool: str, args: Mapping[str, Any]) -> str | None:
-    path = args.get("path") if tool in ("edit", "write") else None
-    return path if isinstance(path, str) else None
-
-
 def _renamed(session: SessionInfo, name: str | None) -> SessionInfo:
     return SessionInfo(
         id=session.id, path=session.path, cwd=session.cwd, name=name, parent_session=session.parent_session
     )
-
-
-def _seconds(first: str, last: str) -> float:
-    try:
-        return (datetime.fromisoformat(last) - datetime.fromisoformat(first)).total_seconds()
-    except ValueError:
-        return 0.0

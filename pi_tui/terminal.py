@@ -4,14 +4,22 @@ With `ESC CR` (Alt+Enter, and what many terminals send for Shift+Enter) it sees 
 which would send the prompt; with `ESC ESC [ A` (Alt+Up where Alt is a prefix) it sees Escape,
 which would abort the run. Both are rewritten into the forms that it reads rightly.
 
+It looks for a lone Escape every 100 ms, and gives up on any sequence as soon as on that one;
+here an Escape is one after 25 ms, and a sequence that a slow line cut in two is waited for.
+
 Its writer dies when the terminal is gone, and whoever writes next waits for ever.
 """
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Iterable
+import select
+import sys
+from collections.abc import Callable, Iterable, Iterator
 
+from textual import constants
+from textual._time import get_time
 from textual._xterm_parser import XTermParser
 from textual.drivers import linux_driver
 from textual.drivers._writer_thread import WriterThread
@@ -32,12 +40,40 @@ def normalise_keys(data: str) -> str:
     return data.replace("\x1b\r", "\x1b[13;3u")
 
 
-class KeyParser(XTermParser):
-    """Textual's parser behind `normalise_keys`."""
+ESCAPE_WAIT = constants.ESCAPE_DELAY if "ESCDELAY" in os.environ else 0.025
+"""Seconds after which an ESC with nothing behind it is the Escape key."""
 
-    def feed(self, data: str) -> Iterable[Message]:
+SEQUENCE_WAIT = 0.5
+"""Seconds after which the beginning of a sequence is taken for keys that were typed."""
+
+
+def _input_comes(seconds: float) -> bool:
+    """Whether there is something to read within some time."""
+    return bool(select.select([sys.__stdin__ or 0], [], [], seconds)[0])
+
+
+class KeyParser(XTermParser):
+    """Textual's parser behind `normalise_keys`. It is driven by a thread of its own, which may wait."""
+
+    def __init__(self, debug: bool = False, input_comes: Callable[[float], bool] = _input_comes) -> None:
+        self._input_comes = input_comes
+        self._after_escape = False
+        super().__init__(debug)
+
+    def feed(self, data: str) -> Iterator[Message]:
         """Read what arrived; see `Parser.feed`."""
-        return super().feed(normalise_keys(data))
+        data = normalise_keys(data)
+        yield from super().feed(data)
+        self._after_escape = data == "\x1b"  # with more before it, it may be where a paste was cut
+        if self._timeout_time is not None and not data.endswith("\x1b"):
+            self._timeout_time = get_time() + SEQUENCE_WAIT
+
+    def tick(self) -> Iterable[Message]:
+        """Give up on what did not go on. After an ESC this waits: the driver comes around too seldom."""
+        if self._after_escape and not self._input_comes(ESCAPE_WAIT):
+            self._timeout_time = 0.0
+        self._after_escape = False
+        return super().tick()
 
 
 class EnduringWriter(WriterThread):

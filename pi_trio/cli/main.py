@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import os
 import signal
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 
 from pi_trio.cli.options import add_session_arguments, make_parser, parse
 from pi_trio.errors import PiError
+from pi_trio.session.collector import paused_collector
 
 __all__ = ["main"]
 
@@ -52,9 +54,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         namespace = parse(_parser(), arguments)
         if _wants_screen(namespace):
             return _open_screen(arguments)
-        from pi_trio.cli.print_mode import run_print
-
-        return run_print(namespace)
+        return _mode(namespace)(namespace)
     except PiError as error:
         sys.exit(f"pi-trio: {error}")
     except KeyboardInterrupt:  # before signals are ours
@@ -78,7 +78,9 @@ def _parser() -> argparse.ArgumentParser:
     output = parser.add_argument_group("output")
     output.add_argument("-p", "--print", action="store_true", help="answer on standard output and end")
     output.add_argument(
-        "--mode", choices=("text", "json"), help="print the answer, or every event as a line of JSON"
+        "--mode",
+        choices=("text", "json", "rpc"),
+        help="print the answer, or every event as a line of JSON; rpc: take commands on standard input",
     )
     add_session_arguments(parser)
     return parser
@@ -87,6 +89,17 @@ def _parser() -> argparse.ArgumentParser:
 def _wants_screen(namespace: argparse.Namespace) -> bool:
     on_terminal = all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout))
     return on_terminal and not namespace.print and namespace.mode is None
+
+
+def _mode(namespace: argparse.Namespace) -> Callable[[argparse.Namespace], int]:
+    """What serves or answers. Modules stay, so the collector need not look at them, now or later."""
+    with paused_collector():
+        if namespace.mode == "rpc":
+            from pi_trio.cli.rpc_mode import run_rpc as run
+        else:
+            from pi_trio.cli.print_mode import run_print as run
+        gc.freeze()
+    return run
 
 
 def _open_screen(arguments: list[str]) -> int:

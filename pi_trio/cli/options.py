@@ -10,6 +10,8 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from pi_trio.errors import UsageError
+
 if TYPE_CHECKING:
     from pi_trio.remote.interface import Runtime, Snapshot
     from pi_trio.resources.config import RuntimeConfig
@@ -43,6 +45,7 @@ def add_session_arguments(parser: argparse.ArgumentParser) -> None:
     """Add what says which model to use, and which session."""
     model = parser.add_argument_group("model")
     model.add_argument("--model", metavar="MODEL", help="provider/id, or part of an id; `:LEVEL` may follow")
+    model.add_argument("--provider", metavar="NAME", help="the provider of a MODEL that is an id alone")
     model.add_argument("--thinking", metavar="LEVEL", help="off, minimal, low, medium, high, xhigh or max")
     model.add_argument("--api-key", metavar="KEY", help="key of the model's provider, for this time only")
     model.add_argument("--demo", action="store_true", help="use the demo model: no key, no network")
@@ -100,11 +103,11 @@ def parse(parser: argparse.ArgumentParser, argv: Sequence[str]) -> argparse.Name
 
 
 def runtime_config(namespace: argparse.Namespace) -> RuntimeConfig:
-    """What a runtime is opened with. Raises `ConfigError`."""
+    """What a runtime is opened with. Raises `ConfigError`, and `UsageError` for options that do not fit."""
     from pi_trio.resources.config import RuntimeConfig
 
     return RuntimeConfig.load(
-        model=namespace.model,
+        model=_reference(namespace.provider, namespace.model),
         thinking_level=namespace.thinking,
         session_dir=namespace.session_dir,
         api_key=namespace.api_key,
@@ -114,6 +117,15 @@ def runtime_config(namespace: argparse.Namespace) -> RuntimeConfig:
         extensions=namespace.extensions,
         mode="read-only" if namespace.read_only else None,
     )
+
+
+def _reference(provider: str | None, model: str | None) -> str | None:
+    """The model that both options name."""
+    if provider is None:
+        return model
+    if model is None:
+        raise UsageError("--provider needs --model: say which of its models")
+    return model if model.startswith(f"{provider}/") else f"{provider}/{model}"
 
 
 async def open_chosen_session(runtime: Runtime, namespace: argparse.Namespace) -> Snapshot:

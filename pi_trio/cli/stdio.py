@@ -8,6 +8,8 @@ behind, so that no slow pipe keeps a signal from being answered.
 from __future__ import annotations
 
 import os
+import select
+import stat
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -32,18 +34,33 @@ class Output:
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
         self._one_at_a_time = trio.CapacityLimiter(1)
+        self._ready = _pipe_poll(descriptor)
         self.is_terminal = os.isatty(descriptor)
 
     async def write(self, data: bytes) -> None:
         """Write all of `data`. Raises `BrokenPipeError` if nobody reads any more.
 
-        When it is cancelled the data is still written, if the reader takes it.
+        When it is cancelled after it has begun, the data is still written, if the reader takes it.
         """
+        await trio.lowlevel.checkpoint_if_cancelled()
+        rest = memoryview(data)
+        if not self._one_at_a_time.borrowed_tokens:
+            rest = rest[self._write_at_once(rest) :]
+        if not rest:
+            await trio.lowlevel.cancel_shielded_checkpoint()
+            return
         await trio.to_thread.run_sync(
-            partial(_write_all, self._descriptor, data),
+            partial(_write_all, self._descriptor, rest),
             abandon_on_cancel=True,
             limiter=self._one_at_a_time,
         )
+
+    def _write_at_once(self, data: memoryview) -> int:
+        """Write what a pipe takes without waiting, which is cheaper than a thread. Gives how much."""
+        written = 0
+        while self._ready is not None and written < len(data) and self._ready.poll(0):
+            written += os.write(self._descriptor, data[written : written + select.PIPE_BUF])
+        return written
 
 
 @contextmanager
@@ -108,7 +125,15 @@ def _read_all() -> bytes:
     return b"".join(pieces)
 
 
-def _write_all(descriptor: int, data: bytes) -> None:
-    rest = memoryview(data)
+def _pipe_poll(descriptor: int) -> select.poll | None:
+    """Tells whether a pipe takes `PIPE_BUF` bytes now; nothing else promises that."""
+    if not stat.S_ISFIFO(os.fstat(descriptor).st_mode):
+        return None
+    ready = select.poll()
+    ready.register(descriptor, select.POLLOUT)
+    return ready
+
+
+def _write_all(descriptor: int, rest: memoryview) -> None:
     while rest:
         rest = rest[os.write(descriptor, rest) :]

@@ -53,6 +53,16 @@ class Compactor:
             self._meter = measure(self._harness.session)
         return self._meter
 
+    @property
+    def enabled(self) -> bool:
+        """Whether room is made unasked."""
+        return self.settings.enabled
+
+    @enabled.setter
+    def enabled(self, enabled: bool) -> None:
+        settings = attrs.evolve(self.settings, enabled=enabled)
+        self.settings = self._pressure.settings = self._overflow.settings = settings
+
     def changed(self) -> None:
         """The branch is another, or reads differently."""
         self._meter = None
@@ -187,7 +197,7 @@ class Compactor:
             answer = await self._ask_once(context)
             if isinstance(answer, Done):
                 return answer.message
-            retry = harness.options.retry.retry(answer.failure, attempt)
+            retry = harness.retry.retry(answer.failure, attempt)
             if retry is None:
                 return attrs.evolve(answer.message, stop_reason="error", error_message=answer.failure.message)
             await trio.sleep(retry.delay)

@@ -62,7 +62,8 @@ def harness_options(
         record_stream=settings.record_stream,
         max_parallel_tool_calls=settings.max_parallel_tool_calls,
         retry=RetryPolicy(
-            max_retries=retry.max_retries if retry.enabled else 0,
+            enabled=retry.enabled,
+            max_retries=retry.max_retries,
             base_delay=retry.base_delay_ms / 1000,
             max_delay=retry.max_agent_delay_ms / 1000,
             longest_wish=retry.provider.max_retry_delay_ms / 1000 or None,

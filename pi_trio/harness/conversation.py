@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pi_trio.loop.convert import LlmView
 from pi_trio.messages import AgentMessage, LlmMessage, SystemMessage
 from pi_trio.session.context import SessionContext, fold_system
@@ -27,6 +29,6 @@ class Conversation:
         elif (kept := fit(message)) is not None:
             self.transcript.append(kept)
 
-    def llm_messages(self) -> tuple[LlmMessage, ...]:
+    def llm_messages(self) -> Sequence[LlmMessage]:
         """The transcript as models know it."""
         return self._view.extend(self.transcript)

@@ -216,7 +216,7 @@ class HarnessDriver:
 
     async def retry(self, step: Step, failure: Failure, attempt: int) -> Retry | Failure:
         """After an overflow room is made; any other failure goes by the handlers and the policy."""
-        policy, compactor = self._harness.options.retry, self._harness.compactor
+        policy, compactor = self._harness.retry, self._harness.compactor
         if failure.code == "context_overflow":
             remaining = await compactor.after_failure(failure)
             return remaining or Retry(delay=0, attempt=1, max_attempts=1, announce=False)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TypeVar
 
+import attrs
 import trio
 
 from pi_trio.compaction.branch import plan_branch, summarise_branch
@@ -18,7 +19,11 @@ from pi_trio.errors import BusyError, StorageError, UsageError
 from pi_trio.events import (
     AgentEvent,
     AgentSettled,
+    AutoRetryEnd,
+    AutoRetryStart,
+    CompactionEnd,
     CompactionResult,
+    CompactionStart,
     EntryAppended,
     MessageEnd,
     MessageStart,
@@ -35,10 +40,12 @@ from pi_trio.harness.options import HarnessOptions
 from pi_trio.harness.points import Checkpoint, CheckpointHandler, Handlers, Waterfall, WaterfallHandler
 from pi_trio.harness.recovery import Remains, closers, read_remains
 from pi_trio.harness.requests import RequestLog
+from pi_trio.harness.retry import RetryPolicy
 from pi_trio.hub import Hub
 from pi_trio.llm.partial import PartialView
 from pi_trio.llm.protocol import Model, ThinkingLevel, ToolCallStart
 from pi_trio.loop.arguments import preload
+from pi_trio.loop.grammar import guarded
 from pi_trio.loop.run import run_agent_loop
 from pi_trio.messages import AgentMessage, AssistantMessage, UserMessage
 from pi_trio.session.entries import CustomEntry, Entry, MessageEntry, SessionInfoEntry
@@ -56,6 +63,7 @@ class AgentHarness(Input):
     """Drives one session. Its runs are tasks of `nursery`, which must outlive it.
 
     `model` and `thinking_level` hold for the next request; the branch remembers them with it.
+    `auto_retry` switches retries off and on; `retrying` and `compacting` say what is going on.
     What a life before this one left in the file is taken up: what waited waits again, input
     that was claimed and never used is in `returned`, and a turn that was cut off is closed
     with the first thing that is written.
@@ -70,13 +78,14 @@ class AgentHarness(Input):
         model: Model,
         thinking_level: ThinkingLevel = "off",
     ) -> None:
-        super().__init__(session, Hub(self._reduce), options)
+        super().__init__(session, Hub(guarded(self._reduce)), options)
         self.options = options
         self.model = model
         self.thinking_level: ThinkingLevel = thinking_level
         self.handlers = Handlers()
         self.requests = RequestLog(session)
         self.compactor = Compactor(self, options.compaction)
+        self.auto_retry = options.retry.enabled
         self._nursery = nursery
         self._driver: HarnessDriver | None = None
         self._maintenance: trio.CancelScope | None = None
@@ -92,6 +101,8 @@ class AgentHarness(Input):
         self._waiting: list[AgentMessage] = []
         self._streaming: AssistantMessage | PartialView | None = None
         self._running_calls: dict[str, ToolExecutionStart] = {}
+        self.compacting = False
+        self.retrying = False
         self._take_up()
         self._told_queue = self.inbox.summary()
         session.on_append = lambda entry: self.hub.post(EntryAppended(entry))
@@ -122,6 +133,11 @@ class AgentHarness(Input):
         self.branch_changed()
 
     # ------------------------------------------------------------------ state
+
+    @property
+    def retry(self) -> RetryPolicy:
+        """What is done about failed requests, as `auto_retry` says."""
+        return attrs.evolve(self.options.retry, enabled=self.auto_retry)
 
     @property
     def running(self) -> bool:
@@ -404,6 +420,10 @@ class AgentHarness(Input):
                 self._streaming = None
             case ToolExecutionStart():
                 self._running_calls[event.tool_call_id] = event
+            case AutoRetryStart() | AutoRetryEnd():
+                self.retrying = isinstance(event, AutoRetryStart)
+            case CompactionStart() | CompactionEnd():
+                self.compacting = isinstance(event, CompactionStart)
             case ToolExecutionEnd():
                 self._running_calls.pop(event.tool_call_id, None)
             case _:

@@ -32,6 +32,7 @@ __all__ = [
     "Checkpoint",
     "CheckpointHandler",
     "Handlers",
+    "Next",
     "PreStep",
     "RequestConfig",
     "RequestError",

@@ -25,6 +25,7 @@ class RetryPolicy:
     None honours any.
     """
 
+    enabled: bool = True
     max_retries: int = 3
     base_delay: float = 2.0
     max_delay: float = 60.0
@@ -36,7 +37,7 @@ class RetryPolicy:
 
         `chance` is a random number from 0 to 1: the same arguments give the same answer.
         """
-        if failure.code not in PASSING or attempt > self.max_retries:
+        if not self.enabled or failure.code not in PASSING or attempt > self.max_retries:
             return None
         wish = failure.retry_after
         if wish is not None and self.longest_wish is not None and wish > self.longest_wish:

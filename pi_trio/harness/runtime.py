@@ -105,9 +105,9 @@ class LocalRuntime:
 
     # ------------------------------------------------------------------ sessions
 
-    async def new_session(self) -> Snapshot:
-        """See `Runtime`."""
-        return self._host(self._create())
+    async def new_session(self, parent_session: str | None = None) -> Snapshot:
+        """See `Runtime`. `parent_session` is the file of the session that this one goes on from."""
+        return self._host(self._create(parent_session))
 
     async def continue_session(self) -> Snapshot:
         """See `Runtime`."""
@@ -133,6 +133,10 @@ class LocalRuntime:
             await hosted.harness.aclose()
         finally:
             self._hosted.pop(session_id, None)
+
+    def harness(self, session_id: str) -> AgentHarness:
+        """The driver of an open session, for who is in the same process and needs more than `Runtime`."""
+        return self._open(session_id).harness
 
     async def snapshot(self, session_id: str) -> Snapshot:
         """See `Runtime`."""
@@ -338,8 +342,9 @@ class LocalRuntime:
 
     # ------------------------------------------------------------------ inside
 
-    def _create(self) -> Session:
-        return self.repository.in_memory() if self.config.no_session else self.repository.create()
+    def _create(self, parent_session: str | None = None) -> Session:
+        make = self.repository.in_memory if self.config.no_session else self.repository.create
+        return make(parent_session)
 
     def _open(self, session_id: str) -> _Hosted:
         hosted = self._hosted.get(session_id)

@@ -37,7 +37,7 @@ from pi_trio.messages import (
     text_of,
 )
 
-__all__ = ["CallIds", "Reader", "hand_over"]
+__all__ = ["CallIds", "Order", "Reader", "hand_over"]
 
 M = TypeVar("M", UserMessage, ToolResultMessage)
 
@@ -85,33 +85,53 @@ class Reader:
         return (message.provider, message.api, message.model) == (self.provider, self.api, self.model)
 
 
-def hand_over(messages: Iterable[LlmMessage], reader: Reader) -> Iterator[LlmMessage]:
+def hand_over(
+    messages: Iterable[LlmMessage], reader: Reader, order: Order | None = None
+) -> Iterator[LlmMessage]:
     """The history as `reader` accepts it.
 
     Failed answers, empty messages and results without a call are left out. Of an aborted
     answer the text stays. A call without a result gets one that says so, and system messages
     that stand between a call and its results follow them. An id that was used before, as by
-    hosts that number the calls of each answer from 0, is replaced.
+    hosts that number the calls of each answer from 0, is replaced. `order` is what came of the
+    messages before these, if they are not all.
     """
     changes = _changes.setdefault(reader, Encodings())
     change = partial(_change, reader)
-    order = _Order(reader.call_ids)
+    order = order or Order(reader.call_ids)
     for message in messages:
         changed = changes.of(message, change)
         kept = message if changed is None else changed.message
         if kept is not None:
             yield from order.take(kept)
+    order.is_whole = not order.is_waiting
     yield from order.settle()
 
 
-class _Order:
-    """Lets nothing come between calls and their results, and no id stand for two calls."""
+class Order:
+    """Lets nothing come between calls and their results, and no id stand for two calls.
+
+    `is_whole` tells that the messages ended where nothing had to be added: what follows them
+    changes nothing of what was handed over.
+    """
 
     def __init__(self, call_ids: CallIds) -> None:
+        self.is_whole = True
         self._call_ids = call_ids
         self._times: Counter[str] = Counter()
         self._unanswered: list[tuple[str, ToolCall]] = []  # under the id that its result has
         self._held: list[LlmMessage] = []
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether a call has no result yet, or a message waits for one."""
+        return bool(self._unanswered or self._held)
+
+    def copy(self) -> Order:
+        """Another one in the same state, of one that is not waiting."""
+        other = Order(self._call_ids)
+        other._times = self._times.copy()
+        return other
 
     def take(self, message: LlmMessage) -> Iterator[LlmMessage]:
         """What can be sent now that `message` has come."""

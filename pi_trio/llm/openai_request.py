@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import operator
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
-from attrs import frozen
+from attrs import define, field, frozen
 
 from pi_trio.llm.encoded import Encodings, dumps
-from pi_trio.llm.handoff import CallIds, Reader, hand_over
+from pi_trio.llm.handoff import CallIds, Order, Reader, hand_over
 from pi_trio.llm.limits import output_limit
 from pi_trio.llm.protocol import Context, Model, StreamOptions
 from pi_trio.llm.thinking import provider_level
@@ -124,13 +125,47 @@ class _Piece:
     images: bytes = b""
 
 
+@define
+class _Sent:
+    """The beginning of a conversation as a request had it: `count` messages, the first and `rest`."""
+
+    order: Order
+    count: int = 0
+    rest: tuple[LlmMessage, ...] = ()
+    bodies: list[bytes] = field(factory=list)
+
+    def begins(self, messages: Sequence[LlmMessage]) -> bool:
+        """Whether these messages go on from it."""
+        found = messages[1 : self.count]
+        return len(found) == len(self.rest) and all(map(operator.is_, found, self.rest))
+
+
 def _messages(context: Context, profile: _Profile) -> Iterator[bytes]:
     if context.system_prompt:
         yield dumps({"role": "system", "content": context.system_prompt})
+    if context.messages:
+        yield from _growing(context.messages, profile)
+
+
+def _growing(messages: Sequence[LlmMessage], profile: _Profile) -> list[bytes]:
+    """The conversation, made from where an earlier request of it ended: a step costs what is new."""
+    sent = _sent.setdefault(profile, Encodings()).of(
+        messages[0], lambda _: _Sent(Order(profile.reader.call_ids))
+    )
+    if not sent.begins(messages):
+        sent.order, sent.count, sent.rest, sent.bodies = Order(profile.reader.call_ids), 0, (), []
+    order = sent.order.copy()
+    bodies = [*sent.bodies, *_bodies(messages[sent.count :], profile, order)]
+    if order.is_whole:
+        sent.order, sent.count, sent.rest, sent.bodies = order, len(messages), tuple(messages[1:]), bodies
+    return bodies
+
+
+def _bodies(messages: Iterable[LlmMessage], profile: _Profile, order: Order) -> Iterator[bytes]:
     encodings = _encoded_messages.setdefault(profile, Encodings())
     encode = partial(_piece, profile)
     images: list[bytes] = []
-    for message in hand_over(context.messages, profile.reader):
+    for message in hand_over(messages, profile.reader, order):
         piece = encodings.of(message, encode)
         if images and not isinstance(message, ToolResultMessage):
             yield _tool_images(images)
@@ -215,4 +250,6 @@ def _call(call: ToolCall) -> dict[str, Any]:
 
 
 _encoded_tools = Encodings()
+_sent: dict[_Profile, Encodings] = {}
+"""What was sent, by the first message, which it does not hold: it goes when the conversation does."""
 _encoded_messages: dict[_Profile, Encodings] = {}

@@ -17,6 +17,7 @@ import trio
 from attrs import define, field, frozen
 
 from pi_trio.messages import EMPTY, AgentMessage, AssistantMessage, LlmMessage, ToolCall, ToolSchema, as_tuple
+from pi_trio.prefix import frozen_sequence
 
 __all__ = [
     "CacheRetention",
@@ -95,7 +96,7 @@ class Context:
     """The conversation of one request. `tools` are those that the model may call."""
 
     system_prompt: str = ""
-    messages: tuple[LlmMessage, ...] = field(default=(), converter=as_tuple)
+    messages: Sequence[LlmMessage] = field(default=(), converter=frozen_sequence)
     tools: tuple[ToolSchema, ...] = field(default=(), converter=as_tuple)
 
 

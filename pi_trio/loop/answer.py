@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -16,9 +16,9 @@ from pi_trio.llm.protocol import Context, Done, Failed, Failure, StreamStart
 from pi_trio.loop.convert import convert_messages
 from pi_trio.loop.driver import Admission, Driver, Fact, Request, Retry, Step, tell
 from pi_trio.loop.record import StreamRecord
-from pi_trio.messages import EMPTY, AssistantMessage, LlmMessage
+from pi_trio.messages import EMPTY, AssistantMessage
 
-__all__ = ["Answer"]
+__all__ = ["Answer", "describe"]
 
 
 class Answer:
@@ -56,13 +56,11 @@ class Answer:
 
     async def fail(self, error: Exception) -> None:
         """Settle a step whose answer an exception of ours or the application's cut off."""
-        await self._end(self.failed(error))
+        await self._end(self.failed(describe(error)))
 
-    def failed(self, error: Exception) -> AssistantMessage:
-        """Commit what such an exception left of the answer, telling nobody."""
-        message = attrs.evolve(
-            self._so_far(), stop_reason="error", error_message=f"{type(error).__name__}: {error}"
-        )
+    def failed(self, problem: str) -> AssistantMessage:
+        """Commit what a problem left of the answer, telling nobody."""
+        message = attrs.evolve(self._so_far(), stop_reason="error", error_message=problem)
         with suppress(StorageError):  # if it is the disk that failed, the event tells it
             self._driver.commit(self._fact(message, None), message)
         return message
@@ -117,7 +115,7 @@ class Answer:
     async def _context(self, admission: Admission) -> Context:
         """The conversation as models know it, after the application's hooks."""
         hooks = self._driver.hooks
-        converted: Sequence[LlmMessage] = admission.messages
+        converted = admission.messages
         if hooks.transform_context is not None or hooks.convert_to_llm is not None:
             messages = self._driver.snapshot().messages
             if hooks.transform_context is not None:
@@ -187,6 +185,11 @@ class Answer:
 
     def _recorded(self) -> Mapping[str, Any]:
         return EMPTY if self._record is None else {"stream": self._record.triples}
+
+
+def describe(error: Exception) -> str:
+    """An exception, as the answer that it cut off tells it."""
+    return f"{type(error).__name__}: {error}"
 
 
 def _blank(request: Request) -> AssistantMessage:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from pi_trio.messages import (
     AgentMessage,
@@ -18,6 +18,7 @@ from pi_trio.messages import (
     UserMessage,
     sendable,
 )
+from pi_trio.prefix import Prefix
 
 __all__ = ["LlmView", "convert_message", "convert_messages"]
 
@@ -64,11 +65,11 @@ class LlmView:
         self._converted: list[LlmMessage] = []
         self._seen = 0
 
-    def extend(self, messages: list[AgentMessage]) -> tuple[LlmMessage, ...]:
+    def extend(self, messages: list[AgentMessage]) -> Sequence[LlmMessage]:
         """The conversion of `messages`, of which all but the new tail were given before."""
         self._converted += convert_messages(messages[self._seen :])
         self._seen = len(messages)
-        return tuple(self._converted)
+        return Prefix(self._converted)
 
 
 def _user(text: str, timestamp: int) -> UserMessage:

@@ -110,7 +110,7 @@ class Admission:
 
     committed: Sequence[AgentMessage]
     system_prompt: str
-    messages: tuple[LlmMessage, ...]
+    messages: Sequence[LlmMessage]
     tools: tuple[Tool, ...]
 
 

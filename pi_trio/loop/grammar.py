@@ -9,7 +9,8 @@ exactly one result before its step ends. Events of the session that may come at 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import sys
+from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
 
 from pi_trio.errors import InternalError
@@ -29,7 +30,7 @@ from pi_trio.events import (
 )
 from pi_trio.messages import AssistantMessage, ToolResultMessage
 
-__all__ = ["TRANSITIONS", "EventMachine", "IllegalEventError", "State", "check_events"]
+__all__ = ["TRANSITIONS", "EventMachine", "IllegalEventError", "State", "check_events", "guarded"]
 
 
 class State(Enum):
@@ -142,6 +143,24 @@ def check_events(events: Iterable[AgentEvent]) -> State:
     for event in events:
         machine.feed(event)
     return machine.state
+
+
+def guarded(
+    reduce: Callable[[AgentEvent], None], *, active: bool = sys.flags.dev_mode
+) -> Callable[[AgentEvent], None]:
+    """`reduce`, but an event that the grammar does not allow raises `IllegalEventError` instead.
+
+    Only in Python's development mode (`python -X dev`), unless `active` says otherwise.
+    """
+    if not active:
+        return reduce
+    machine = EventMachine()
+
+    def feed(event: AgentEvent) -> None:
+        machine.feed(event)
+        reduce(event)
+
+    return feed
 
 
 def _symbol(event: AgentEvent) -> str:

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import trio
 from attrs import define
 
-from pi_trio.errors import StorageError
+from pi_trio.errors import StorageError, UsageError
 from pi_trio.events import (
     AgentEnd,
     AgentStart,
@@ -22,13 +22,14 @@ from pi_trio.events import (
     TurnEnd,
     TurnStart,
 )
-from pi_trio.loop.answer import Answer
+from pi_trio.loop.answer import Answer, describe
 from pi_trio.loop.driver import Driver, RejectStep, Step, Turn, TurnEndReason, tell
 from pi_trio.loop.hooks import FinishTurnResult, TurnContext
+from pi_trio.loop.repetition import RepeatedRefusal, Repetition
 from pi_trio.loop.tool_calls import ToolBatch
 from pi_trio.messages import AgentMessage, AssistantMessage, ToolResultMessage
 
-__all__ = ["run_agent_loop"]
+__all__ = ["last_message", "run_agent_loop", "run_agent_loop_continue"]
 
 
 async def run_agent_loop(driver: Driver) -> None:
@@ -38,6 +39,24 @@ async def run_agent_loop(driver: Driver) -> None:
     orderly way. A cancel by the driver's lifetime ends here; one from outside passes through.
     """
     await _Run(driver).run()
+
+
+async def run_agent_loop_continue(driver: Driver) -> None:
+    """As `run_agent_loop`, for a driver whose first turn owes an answer to the transcript as it is.
+
+    Raises `UsageError`, before anything happens, if there is nothing to answer.
+    """
+    if isinstance(last_message(driver.snapshot().messages), AssistantMessage):
+        raise UsageError("Cannot continue from an assistant message.")
+    await run_agent_loop(driver)
+
+
+def last_message(messages: Sequence[AgentMessage]) -> AgentMessage:
+    """What a run would go on from. Raises `UsageError` if there is only a system message, or nothing."""
+    last = messages[-1] if messages else None
+    if last is None or last.role == "system":
+        raise UsageError("No messages to continue from.")
+    return last
 
 
 @define
@@ -61,9 +80,12 @@ class _Run:
             try:
                 await self._driver.emit(AgentStart())
                 await self._turns()
+            except RepeatedRefusal as error:
+                await self._report(str(error))
             except Exception as error:
                 failure = error
-                await self._report(error)
+                if not self._told:
+                    await self._report(describe(error))
             finally:
                 await tell(self._driver, AgentEnd(tuple(self._driver.new_messages)))
         if failure is not None:
@@ -89,6 +111,7 @@ class _Run:
     async def _steps(self, turn: Turn) -> TurnEndReason:
         batch, number, owed = turn.batch, 0, turn.owed
         reason: TurnEndReason = "completed"
+        repetition = Repetition()
         while True:
             step = Step(turn.number, number + 1)
             entering = await self._pre_step(step, batch)
@@ -96,6 +119,8 @@ class _Run:
                 return "blocked"
             if not entering and not owed:
                 return reason
+            if entering:
+                repetition = Repetition()  # the model has heard something new
             number += 1
             outcome = await self._step(step, entering)
             if outcome.message.stop_reason == "error":
@@ -108,6 +133,8 @@ class _Run:
             batch = await self._claim(turn, owed)
             if not batch and not owed:
                 return reason
+            if not batch:
+                repetition.check(outcome.message, outcome.tool_results)
 
     async def _claim(self, turn: Turn, owed: bool) -> Sequence[AgentMessage]:
         """The next step's input. When the turn would stop, who objects may steer first."""
@@ -189,7 +216,7 @@ class _Run:
                 self._driver.commit(step.fact("step/end"))
             finally:
                 if message is not None:
-                    results = tools.outcome().results if tools is not None else ()
+                    results = tools.results if tools is not None else ()
                     await tell(self._driver, TurnEnd(message, results))
 
     async def _announce(self, messages: Sequence[AgentMessage]) -> None:
@@ -230,11 +257,9 @@ class _Run:
 
     # ------------------------------------------------------------------ closing
 
-    async def _report(self, error: Exception) -> None:
+    async def _report(self, problem: str) -> None:
         """A run that failed between steps says so in a step of its own."""
-        if self._told:
-            return
-        message = Answer(self._driver, Step(0, 0)).failed(error)
+        message = Answer(self._driver, Step(0, 0)).failed(problem)
         await tell(self._driver, TurnStart(), MessageStart(message), MessageEnd(message), TurnEnd(message))
 
 

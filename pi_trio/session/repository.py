@@ -44,13 +44,13 @@ class SessionRepository:
         self._flat = session_dir
         self._write = write
 
-    def create(self) -> Session:
-        """A new session."""
-        return self._new(new_header(self.cwd))
+    def create(self, parent_session: str | None = None) -> Session:
+        """A new session. `parent_session` is the file of the one that it goes on from."""
+        return self._new(new_header(self.cwd, parent_session))
 
-    def in_memory(self) -> Session:
+    def in_memory(self, parent_session: str | None = None) -> Session:
         """A new session that is never saved."""
-        return Session.in_memory(self.cwd)
+        return Session.new(self.cwd, header=new_header(self.cwd, parent_session))
 
     def open(self, reference: str, *, writable: bool = True) -> Session:
         """The session of a path, or of an id or the beginning of one, first of this directory's.

@@ -19,11 +19,15 @@ from pi_trio.messages import (
 from pi_tui.items.markdown import Growing, Progress, markdown
 from pi_tui.items.paint import BOLD, ITALIC, Budget, Look, Span, indented, line, painted, wrapped
 from pi_tui.items.tools import call_strips
-from pi_tui.shown import Call, LiveBlock
+from pi_tui.items.words import clock
+from pi_tui.shown import Call, LiveBlock, Shell
 
-__all__ = ["LiveAnswer", "answer", "bash_execution", "labelled", "user"]
+__all__ = ["LiveAnswer", "answer", "bash_execution", "labelled", "running_shell", "user"]
 
 THINKING_LINES = 3
+
+SHELL_LINES = 12
+"""Lines that are shown of what a command of the user printed, unless it is unfolded."""
 
 
 def user(message: UserMessage, look: Look) -> list[Strip]:
@@ -102,14 +106,34 @@ class LiveAnswer:
 
 
 def bash_execution(message: BashExecutionMessage, look: Look) -> list[Strip]:
-    """A command that the user ran."""
+    """A command that the user ran, and the end of what it printed."""
+    if message.cancelled:
+        ending: list[Span] = [("stopped", look.theme["warning"])]
+    elif message.exit_code:
+        ending = [(f"exit {message.exit_code}", look.theme["error"])]
+    else:
+        ending = []
+    return _shell(message.command, message.output, ending, look, private=bool(message.exclude_from_context))
+
+
+def running_shell(shell: Shell, look: Look) -> list[Strip]:
+    """A command of the user that runs, or whose entry is not written yet."""
+    if shell.message is not None:
+        return bash_execution(shell.message, look)
+    return _shell(shell.command, shell.output, [(clock(look.now - shell.started), look.theme["muted"])], look)
+
+
+def _shell(
+    command: str, output: str, ending: Sequence[Span], look: Look, *, private: bool = False
+) -> list[Strip]:
     theme = look.theme
-    head = line(look.width, [("! ", theme["bashMode"] + BOLD), (message.command, theme["text"])])
+    head: list[Span] = [("!! " if private else "! ", theme["bashMode"] + BOLD), (command, theme["text"])]
+    lines = wrapped(output.strip("\n"), look.width - 2, theme["toolOutput"]) if output.strip() else []
+    if len(lines) > SHELL_LINES and not look.expanded:
+        more = line(look.width - 2, [(f"… {len(lines) - SHELL_LINES} lines above", theme["dim"])])
+        lines = [more, *lines[-SHELL_LINES:]]
     mark: Span = ("│ ", theme["borderMuted"])
-    return [
-        head,
-        *indented(wrapped(message.output.rstrip(), look.width - 2, theme["toolOutput"]), mark, mark),
-    ]
+    return [line(look.width, head, ending), *indented(lines, mark, mark)]
 
 
 def labelled(label: str, text: str, look: Look) -> list[Strip]:

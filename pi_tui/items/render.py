@@ -16,7 +16,7 @@ from pi_trio.messages import (
     text_of,
 )
 from pi_tui.items.markdown import Progress
-from pi_tui.items.messages import answer, bash_execution, labelled, user
+from pi_tui.items.messages import answer, bash_execution, labelled, running_shell, user
 from pi_tui.items.paint import Look, line, wrapped
 from pi_tui.items.welcome import welcome
 from pi_tui.items.words import duration, money, plural, tokens
@@ -36,9 +36,11 @@ def render_item(item: Item, store: SessionStore, look: Look, progress: Progress 
     if item.kind == "notice":
         return wrapped(item.text, look.width, look.theme["muted"])
     if item.kind == "welcome":
-        return welcome(store.session, store.notice, look)
+        return welcome(store.session, store.notice, store.mode, look)
     if item.kind == "turn":
         return [_turn_line(store.turn_stats(item), look)]
+    if item.kind == "shell":
+        return running_shell(store.shell, look) if store.shell is not None else []
     match item.message:
         case UserMessage() as message:
             return user(message, look)
@@ -67,7 +69,9 @@ def joins(item: Item, above: Item | None) -> bool:
 
 
 def animated(item: Item, store: SessionStore) -> bool:
-    """Whether the item looks different a moment later: a call of it runs."""
+    """Whether the item looks different a moment later: something of it runs."""
+    if item.kind == "shell":
+        return True
     message = item.message
     if not isinstance(message, AssistantMessage):
         return False

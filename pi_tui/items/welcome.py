@@ -6,6 +6,7 @@ import os
 
 from textual.strip import Strip
 
+from pi_trio.approval import GateMode
 from pi_trio.remote.interface import SessionInfo
 from pi_tui.items.paint import BOLD, Look, indented, line, painted, wrapped
 from pi_tui.items.words import short_path
@@ -23,7 +24,14 @@ SUGGESTIONS = (
 """What a digit on the empty prompt of a new session writes into it."""
 
 
-def welcome(session: SessionInfo, notice: str, look: Look) -> list[Strip]:
+_TOOLS = {
+    "auto": "edits and commands run without asking, no sandbox · /mode ask",
+    "ask": "edits and commands are asked about first; no sandbox",
+    "read-only": "they only look at things: no edits, no commands",
+}
+
+
+def welcome(session: SessionInfo, notice: str, mode: GateMode, look: Look) -> list[Strip]:
     """The page of a session in which nothing was said yet; `notice` names model, key and price."""
     muted, text = look.theme["muted"], look.theme["text"]
 
@@ -37,7 +45,7 @@ def welcome(session: SessionInfo, notice: str, look: Look) -> list[Strip]:
         _blank(look),
         *rows("model", notice),
         *rows("", "nothing sent, nothing spent until your first Enter"),
-        *rows("tools", "edits and commands run without asking, no sandbox"),
+        *rows("tools", _TOOLS[mode]),
         _blank(look),
     ]
     for number, suggestion in enumerate(SUGGESTIONS, 1):

@@ -17,12 +17,13 @@ from pi_tui.widgets.lines import LineView
 
 __all__ = ["HelpScreen"]
 
-KEY_CELLS = 18
+KEY_CELLS = 19
 
 _TITLES: dict[Area, str] = {
     "prompt": "In the prompt",
     "tree": "In the session tree",
     "tools": "In the tool pane",
+    "question": "When a call waits for your answer",
     "everywhere": "Everywhere",
 }
 

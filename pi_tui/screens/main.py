@@ -6,11 +6,10 @@ panes are mounted when the runtime has one to show.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Coroutine, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from textual import events
+from textual import events, work
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Horizontal
@@ -20,23 +19,25 @@ from textual.timer import Timer
 from textual.widgets import Static
 
 from pi_trio.errors import PiError
+from pi_tui.hints import wants_argument
 from pi_tui.ladder import Situation, Step, clear_step, escape_step, exit_step
 from pi_tui.layout import Pane, arrange
+from pi_tui.screens.asking import Asking
 from pi_tui.screens.help import HelpScreen
 from pi_tui.status import rule_label, status_parts
 from pi_tui.theme import Theme
 from pi_tui.widgets.chrome import QueueLines, Rule, StatusLine, TabStrip
+from pi_tui.widgets.hints import Hints
 from pi_tui.widgets.lines import Missing, bindings_for
 from pi_tui.widgets.prompt import Prompt
+from pi_tui.work import Work
 
 if TYPE_CHECKING:
-    from pi_trio.remote.interface import Runtime, Snapshot
-    from pi_tui.bridge import Bridge
     from pi_tui.live import LiveSession
-    from pi_tui.outline import Row
     from pi_tui.store import SessionStore
     from pi_tui.widgets.body import Body
     from pi_tui.widgets.session_tree import SessionTree
+    from pi_tui.widgets.tool_pane import ToolPane
 
 __all__ = ["MainScreen"]
 
@@ -47,7 +48,7 @@ SPINNER_INTERVAL = 1 / 8
 
 
 class MainScreen(Screen[None]):
-    """One session at a time. `begin` opens the first one."""
+    """One session at a time; what is done with it is in `work`. It is the `View` of that."""
 
     DEFAULT_CSS = """
     MainScreen { background: ansi_default; color: ansi_default; layout: vertical; }
@@ -76,19 +77,16 @@ class MainScreen(Screen[None]):
         super().__init__()
         self._theme = theme
         self._keymap = keymap
-        self.live: LiveSession | None = None
-        self._bridge: Bridge | None = None
+        self.work = Work(self)
+        self._asking = Asking(self, theme, keymap)
         self._body: Body | None = None
         self._pane: Pane = "stream"
         self._whole = False
         self._tools = False
-        self._stopping = False
         self._armed = ""
         self._armed_timer: Timer | None = None
         self._message = ""
         self._tick = 0
-        self._unsent: list[str] = []
-        self._places: list[tuple[str, str | None]] = []
 
     def compose(self) -> ComposeResult:
         """What the first frame shows."""
@@ -96,56 +94,78 @@ class MainScreen(Screen[None]):
         yield TabStrip(self._theme, id="tabs")
         yield Rule(self._theme, id="rule")
         yield QueueLines(self._theme, id="queue")
+        hints = Hints(self._theme)
+        yield hints
         with Horizontal(id="entry"):
             yield Static("› ", id="mark", markup=False)
-            yield Prompt(self._keymap, id="prompt")
+            yield Prompt(self._keymap, hints, id="prompt")
         yield Rule(self._theme, id="foot")
         yield StatusLine(self._theme, id="status")
 
     def on_mount(self) -> None:
         """Ready for keys before there is a runtime."""
-        self._prompt.focus()
+        self.prompt.focus()
         self._spinner = self.set_interval(SPINNER_INTERVAL, self._turn_spinner, pause=True)
         self._refresh_chrome()
 
-    # ---------------------------------------------------------------- sessions
+    # ---------------------------------------------------------------- for the work
 
-    async def begin(
-        self,
-        bridge: Bridge,
-        choose: Callable[[Runtime], Awaitable[Snapshot]],
-        messages: Sequence[str],
-    ) -> None:
-        """Open the first session, and send what was already written. Raises `PiError`."""
-        self._bridge = bridge
-        await self._switch(choose)
-        for text in [*messages, *self._unsent]:
-            await self._deliver(text, "send" if not self._store_now.running else "follow_up")
+    @property
+    def live(self) -> LiveSession | None:
+        """The session that is shown."""
+        return self.work.live
 
-    async def _switch(self, choose: Callable[[Runtime], Awaitable[Snapshot]]) -> None:
-        """Show another session. The one before stays open in the runtime, and a run in it goes on."""
-        from pi_tui.items.welcome import SUGGESTIONS
-        from pi_tui.live import LiveSession
+    @property
+    def prompt(self) -> Prompt:
+        """See `View`."""
+        return self.query_one(Prompt)
+
+    async def show(self, store: SessionStore) -> None:
+        """See `View`. The panes are made when there is something to show in them."""
         from pi_tui.widgets.body import Body
 
-        assert self._bridge is not None  # noqa: S101  # `begin` came before
-        live = await LiveSession.open(self._bridge, choose, self._announce)
-        if self.live is not None:
-            await self.live.close()
-        self.live = live
         if self._body is None:
-            self._body = Body(live.store, self._theme)
+            self._body = Body(store, self._theme)
             await self.mount(self._body, before="#blank")
             await self.query_one("#blank").remove()
         else:
-            self._body.show(live.store)
-        self._prompt.remember(live.store.prompts())
-        self._prompt.suggestions = () if live.store.heads else SUGGESTIONS
-        self._prompt.put_back(await live.take_returned())
+            self._body.show(store)
         self._arrange()
+        if self.live is not None:
+            self._asking.sync(self.live)
 
-    def _announce(self, live: LiveSession) -> None:
+    def announce(self, live: LiveSession) -> None:
+        """See `View`."""
         self.post_message(self.Changed(live))
+
+    def sync(self) -> None:
+        """See `View`."""
+        if self._body is not None:
+            self._body.sync()
+        self._refresh_chrome()
+
+    def tell(self, message: str) -> None:
+        """See `View`."""
+        if self._armed_timer is not None:
+            self._armed_timer.stop()
+        self._message = message
+        self._armed_timer = self.set_timer(ARMED_FOR, self._disarm) if message else None
+        self._refresh_chrome()
+
+    def to_stream(self) -> None:
+        """See `View`."""
+        self._focus_pane("stream")
+
+    def to_end(self) -> None:
+        """See `View`."""
+        if self._body is not None:
+            self._body.transcript.to_end()
+
+    def leave(self) -> None:
+        """See `View`."""
+        self.app.exit()
+
+    # ---------------------------------------------------------------- what happens
 
     def on_main_screen_changed(self, event: Changed) -> None:
         """Events have arrived."""
@@ -153,120 +173,70 @@ class MainScreen(Screen[None]):
             return
         store = event.live.store
         if store.stale:
-            self._do(event.live.recover())
+            self.do(self.work.recover(event.live))
             return
-        if store.returned and not self._stopping:
-            self._do(self._put_back_returned(event.live))
+        if store.returned and not self.work.stopping:
+            self.do(self.work.put_back_returned(event.live))
         if store.heads:
-            self._prompt.suggestions = ()
+            self.prompt.suggestions = ()
         self._body.sync()
+        self._asking.sync(event.live)
         self._refresh_chrome()
-
-    async def _put_back_returned(self, live: LiveSession) -> None:
-        self._prompt.put_back(await live.take_returned())
 
     def on_missing(self, event: Missing) -> None:
         """A pane shows entries whose bodies are not loaded."""
-        self._do(self._load(event.ids))
-
-    async def _load(self, ids: list[str]) -> None:
-        if self.live is not None and self._body is not None:
-            await self.live.load(ids)
-            self._body.sync()
-
-    # ---------------------------------------------------------------- sending and stopping
+        if self.live is not None:
+            self.do(self.work.load(event.ids))
 
     def on_prompt_submitted(self, event: Prompt.Submitted) -> None:
         """The user sends something; before there is a session it waits for it."""
-        if self.live is None:
-            self._unsent.append(event.text)
+        self.do(self.work.submit(event.text, event.delivery))
+
+    def on_prompt_sent_nothing(self) -> None:
+        """Enter on an empty prompt."""
+        if self._situation.owed:
+            self.do(self.work.continue_turn())
+
+    def on_text_area_changed(self) -> None:
+        """Hints depend on what is written."""
+        self.find_hints()
+
+    def find_hints(self) -> None:
+        """See `View`."""
+        text = self.prompt.text
+        if self.live is not None and wants_argument(text):
+            self._find_arguments()
         else:
-            self._do(self._deliver(event.text, event.delivery))
-
-    async def _deliver(self, text: str, delivery: str) -> None:
-        assert self.live is not None  # noqa: S101  # callers have a session
-        try:
-            await (self.live.queue(text) if delivery == "follow_up" else self.live.say(text))
-        except PiError:
-            self._prompt.put_back([text])
-            raise
-        if self._body is not None:
-            self._body.transcript.to_end()
-
-    async def _stop(self) -> None:
-        """Stop the run; what waited comes back into the prompt."""
-        if self.live is None or self._stopping:
-            return
-        self._stopping = True
+            self.query_one(Hints).tell(self.work.hints(text))
         self._refresh_chrome()
-        started, turn = time.monotonic(), self._store_now.turn_number
-        try:
-            texts = await self.live.abort()
-        finally:
-            self._stopping = False
-        took = (time.monotonic() - started) * 1000
-        self._prompt.put_back(texts)
-        self._store_now.say(f"■ You stopped turn {turn}. {took:.0f} ms.")
-        self._after_command()
 
-    # ---------------------------------------------------------------- the tree
+    @work(group="hints", exclusive=True)
+    async def _find_arguments(self) -> None:
+        text = self.prompt.text
+        try:
+            hints = await self.work.argument_hints(text)
+        except PiError:
+            hints = []  # the command itself will say what is wrong
+        if text == self.prompt.text:
+            self.query_one(Hints).tell(hints)
+            self._refresh_chrome()
+
+    def on_tool_pane_stopped(self, event: ToolPane.Stopped) -> None:
+        """A key of the tool pane."""
+        self.do(self.work.stop_call(event.call_id))
 
     def on_session_tree_chosen(self, event: SessionTree.Chosen) -> None:
         """A key of the tree."""
-        if event.what == "back":
-            self._do(self._back())
-        elif event.row is not None:
-            row, what = event.row, event.what
-            if what == "fork":
-                self._do(self._fork(row))
-            elif not self._store_now.running or self._confirmed(f"{what} {row.id}", "this stops the turn"):
-                self._do(self._go(row.id if what == "branch" or row.kind == "entry" else row.end))
-
-    async def _go(self, target_id: str) -> None:
-        """Move to an entry; before a prompt its text comes into the prompt."""
-        assert self.live is not None  # noqa: S101  # there is a tree to choose from
-        if self._store_now.running:
-            await self._stop()
-        place = (self.live.id, self._store_now.leaf_id)
-        moved = await self.live.navigate(target_id)
-        self._places.append(place)
-        self._arrive(moved.text)
-
-    async def _fork(self, row: Row) -> None:
-        """Go on from a row in a new session. The one before is left as it is, running or not."""
-        assert self.live is not None  # noqa: S101  # there is a tree to choose from
-        place = (self.live.id, self._store_now.leaf_id)
-        moved = await self.live.fork(row.id, before=row.kind == "prompt")
-        await self._switch(lambda runtime: runtime.snapshot(moved.session_id))
-        self._places.append(place)
-        self._arrive(moved.text)
-        self._store_now.say("Forked into a new session; `-` in the tree goes back.")
-        self._after_command()
-
-    async def _back(self) -> None:
-        """Return to where the last move came from."""
-        if self.live is None or not self._places:
-            self._tell("there is no earlier place")
-            return
-        session_id, leaf_id = self._places[-1]
-        if session_id != self.live.id:
-            await self._switch(lambda runtime: runtime.snapshot(session_id))
-        elif leaf_id is None:
-            self._tell("the earlier place was before the first prompt")
-            return
-        else:
-            if self._store_now.running:
-                await self._stop()
-            await self.live.navigate(leaf_id)
-        self._places.pop()
-        self._arrive("")
-
-    def _arrive(self, text: str) -> None:
-        """After a move: to the stream, with the text of the prompt that was there."""
-        self._prompt.put_back([text])
-        self._prompt.remember(self._store_now.prompts())
-        self._focus_pane("stream")
-        self._after_command()
+        row, what = event.row, event.what
+        if what == "back":
+            self.do(self.work.back())
+        elif row is not None and what == "fork":
+            self.do(self.work.fork(row))
+        elif row is not None and (
+            not self._situation.running or self._confirmed(f"{what} {row.id}", "this stops the turn")
+        ):
+            target = row.id if what == "branch" or row.kind == "entry" else row.end
+            self.do(self.work.go(target, summarise=what == "summarise"))
 
     # ---------------------------------------------------------------- keys
 
@@ -283,12 +253,19 @@ class MainScreen(Screen[None]):
         match step:
             case Step.DISARM:
                 self._disarm()
+            case Step.CLOSE_LIST:
+                self.query_one(Hints).tell(())
+                self._refresh_chrome()
             case Step.LEAVE_PANE:
                 self._focus_pane("stream")
             case Step.ABORT:
-                self._do(self._stop())
+                self.do(self.work.stop())
+            case Step.STOP_SUMMARY:
+                self.do(self.work.stop_summary())
+            case Step.STOP_SHELL:
+                self.do(self.work.stop_shell())
             case Step.CLEAR:
-                self._prompt.take()
+                self.prompt.take()
             case Step.ASK_QUIT:
                 self._confirmed("quit", "quit")
             case Step.QUIT:
@@ -321,47 +298,50 @@ class MainScreen(Screen[None]):
             self._body.transcript.scroll_home(animate=False)
 
     def action_bottom(self) -> None:
-        if self._body is not None:
-            self._body.transcript.to_end()
+        self.to_end()
+
+    def action_dequeue(self) -> None:
+        if self.live is not None:
+            self.do(self.work.dequeue())
+
+    def action_model(self) -> None:
+        if self.live is not None:
+            self.do(self._asking.model(self.live))
+
+    def action_thinking(self) -> None:
+        if self.live is not None:
+            self.do(self.work.next_thinking_level())
 
     def action_help(self) -> None:
         self.app.push_screen(HelpScreen(self._theme, self._keymap))
 
     def action_new_session(self) -> None:
         if self.live is not None:
-            self._do(self._new_session())
-
-    async def _new_session(self) -> None:
-        await self._switch(lambda runtime: runtime.new_session())
-        self._after_command()
+            self.do(self.work.new_session())
 
     # ---------------------------------------------------------------- inside
 
     @property
-    def _prompt(self) -> Prompt:
-        return self.query_one(Prompt)
-
-    @property
-    def _store_now(self) -> SessionStore:
-        assert self.live is not None  # noqa: S101  # callers have a session
-        return self.live.store
-
-    @property
     def _situation(self) -> Situation:
+        store = self.live.store if self.live is not None else None
         return Situation(
             pane=self._pane,
-            running=self.live is not None and self.live.store.running,
-            stopping=self._stopping,
-            draft=bool(self._prompt.text),
+            running=self.work.sending or (store is not None and store.running),
+            summarising=self.work.summarising or (store is not None and store.summarising),
+            shell=store is not None and store.shell is not None and store.shell.running,
+            stopping=self.work.stopping,
+            listing=bool(self.query_one(Hints).chosen),
+            draft=bool(self.prompt.text),
+            owed=store is not None and store.owed,
             armed=self._armed,
         )
 
-    def _do(self, work: Coroutine[Any, Any, None]) -> None:
-        """Run a command beside the keys. What the runtime refuses is said in the stream."""
+    def do(self, task: Coroutine[Any, Any, None]) -> None:
+        """Run something beside the keys. What the runtime refuses is said in the stream."""
 
         async def guarded() -> None:
             try:
-                await work
+                await task
             except PiError as error:
                 self._complain(str(error))
 
@@ -369,10 +349,10 @@ class MainScreen(Screen[None]):
 
     def _complain(self, text: str) -> None:
         if self.live is None:
-            self._tell(text)
+            self.tell(text)
             return
-        self._store_now.say(f"✗ {text}")
-        self._after_command()
+        self.live.store.say(f"✗ {text}")
+        self.sync()
 
     def _confirmed(self, question: str, what: str) -> bool:
         """Whether this press answers the question that an earlier one asked; if not, ask it."""
@@ -380,25 +360,12 @@ class MainScreen(Screen[None]):
             self._disarm()
             return True
         self._armed = question
-        self._tell(f"{what}: press again, esc keeps on")
+        self.tell(f"{what}: press again, esc keeps on")
         return False
 
     def _disarm(self) -> None:
         self._armed = ""
-        self._tell("")
-
-    def _tell(self, message: str) -> None:
-        """Say something in the status line for a moment."""
-        if self._armed_timer is not None:
-            self._armed_timer.stop()
-        self._message = message
-        self._armed_timer = self.set_timer(ARMED_FOR, self._disarm) if message else None
-        self._refresh_chrome()
-
-    def _after_command(self) -> None:
-        if self._body is not None:
-            self._body.sync()
-        self._refresh_chrome()
+        self.tell("")
 
     def _focus_pane(self, pane: Pane, *, whole: bool = False) -> None:
         self._pane, self._whole = pane, whole
@@ -410,7 +377,7 @@ class MainScreen(Screen[None]):
             self.query_one(TabStrip).display = seen.strip
             self._body.lay_out(seen)
             focus = {"tree": self._body.tree_pane, "tools": self._body.tool_pane}
-            (focus.get(self._pane) or self._prompt).focus()
+            self.set_focus(focus.get(self._pane) or self.prompt)  # at once: the next key is for it
         self._refresh_chrome()
 
     def on_resize(self, event: events.Resize) -> None:
@@ -424,13 +391,10 @@ class MainScreen(Screen[None]):
         if pane != self._pane and event.widget is self.focused:
             self._focus_pane(pane)
 
-    def on_text_area_changed(self) -> None:
-        """Hints depend on whether something is written."""
-        self._refresh_chrome()
-
     def _turn_spinner(self) -> None:
         self._tick += 1
-        if self.live is not None and self.live.store.running_calls and self._body is not None:
+        store = self.live.store if self.live is not None else None
+        if store is not None and (store.running_calls or store.shell) and self._body is not None:
             self._body.animate_running()
         self._refresh_chrome()
 
@@ -442,11 +406,12 @@ class MainScreen(Screen[None]):
         if store is None:
             return
         level = f"thinking{store.thinking_level.capitalize()}"
-        self.query_one("#rule", Rule).tell(rule_label(store, now, self._tick), level)
+        colour = "bashMode" if self.prompt.text.startswith("!") else level
+        self.query_one("#rule", Rule).tell(rule_label(store, now, self._tick), colour)
         self.query_one(QueueLines).tell(store.queue.steering, store.queue.follow_up)
         self.query_one(TabStrip).tell(*_tabs(store, self._pane))
-        self._prompt.running = now.running
-        if now.running:
+        self.prompt.running = now.busy
+        if now.busy or now.shell:
             self._spinner.resume()
         else:
             self._spinner.pause()

@@ -11,6 +11,7 @@ from textual.message import Message
 from textual.widgets import TextArea
 
 from pi_trio.text import sanitise
+from pi_tui.widgets.hints import Hints
 from pi_tui.widgets.lines import bindings_for
 
 __all__ = ["Delivery", "Prompt"]
@@ -51,10 +52,14 @@ class Prompt(TextArea):
             self.text = text
             self.delivery = delivery
 
-    def __init__(self, keymap: Mapping[str, str], *, id: str | None = None) -> None:  # noqa: A002
+    class SentNothing(Message):
+        """Enter, with nothing written."""
+
+    def __init__(self, keymap: Mapping[str, str], hints: Hints, *, id: str | None = None) -> None:  # noqa: A002
         super().__init__(id=id, compact=True, soft_wrap=True, highlight_cursor_line=False)
         self.cursor_blink = False  # a blinking cursor keeps an idle terminal, and its link, busy
         self.keymap = keymap
+        self._hints = hints
         self.suggestions: Sequence[str] = ()
         self.running = False
         self._history: list[str] = []
@@ -93,7 +98,12 @@ class Prompt(TextArea):
         self._keys.apply_keymap(self.keymap)
 
     def action_send(self) -> None:
-        self._submit("send")
+        if self._hints.chosen and self.text not in self._hints.lines:
+            self._complete()
+        elif not self.text.strip():
+            self.post_message(self.SentNothing())
+        else:
+            self._submit("send")
 
     def action_follow_up(self) -> None:
         if self.running:
@@ -102,20 +112,26 @@ class Prompt(TextArea):
             self.action_newline()
 
     def action_tab(self) -> None:
-        if self.running:
+        if self._hints.chosen:
+            self._complete()
+        elif self.running:
             self._submit("follow_up")
 
     def action_newline(self) -> None:
         self.insert("\n")
 
     def action_up(self) -> None:
-        if self._browsing is not None or not self.text:
+        if self._hints.chosen:
+            self._hints.move(-1)
+        elif self._browsing is not None or not self.text:
             self._browse(-1)
         else:
             self.action_cursor_up()
 
     def action_down(self) -> None:
-        if self._browsing is not None:
+        if self._hints.chosen:
+            self._hints.move(1)
+        elif self._browsing is not None:
             self._browse(1)
         else:
             self.action_cursor_down()
@@ -175,6 +191,11 @@ class Prompt(TextArea):
         text = self.take()
         if text:
             self.post_message(self.Submitted(text, delivery))
+
+    def _complete(self) -> None:
+        """Write the chosen completion; behind a command goes its argument."""
+        chosen = self._hints.chosen
+        self._write(chosen if " " in chosen else f"{chosen} ")
 
     def _suggested(self, character: str | None) -> str:
         if character is None or character not in "123456789":

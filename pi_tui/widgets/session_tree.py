@@ -40,7 +40,7 @@ class SessionTree(LineView, can_focus=True):
     BINDINGS = bindings_for("tree")
 
     class Chosen(Message):
-        """The user wants something done with a row: `go`, `branch`, `fork` or `back`."""
+        """The user wants something done with a row: `go`, `summarise`, `branch`, `fork` or `back`."""
 
         def __init__(self, what: str, row: Row | None) -> None:
             super().__init__()
@@ -97,6 +97,9 @@ class SessionTree(LineView, can_focus=True):
 
     def action_go(self) -> None:
         self.post_message(self.Chosen("go", self.row))
+
+    def action_summarise(self) -> None:
+        self.post_message(self.Chosen("summarise", self.row))
 
     def action_branch(self) -> None:
         self.post_message(self.Chosen("branch", self.row))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from rich.segment import Segment
+from textual.message import Message
 from textual.strip import Strip
 
 from pi_tui.items.paint import BOLD, Look, line
@@ -30,6 +31,13 @@ class ToolPane(LineView, can_focus=True):
     ToolPane { height: 1fr; }
     """
     BINDINGS = bindings_for("tools")
+
+    class Stopped(Message):
+        """The user wants one call stopped."""
+
+        def __init__(self, call_id: str) -> None:
+            super().__init__()
+            self.call_id = call_id
 
     def __init__(self, store: SessionStore, theme: Theme, *, id: str | None = None) -> None:  # noqa: A002
         super().__init__(theme, id=id)
@@ -74,6 +82,10 @@ class ToolPane(LineView, can_focus=True):
 
     def action_move_page(self, by: int) -> None:
         self.scroll_relative(y=by * max(self.size.height - self._head - 1, 1), animate=False)
+
+    def action_stop(self) -> None:
+        if self._selected is not None and self._selected.state == "running":
+            self.post_message(self.Stopped(self._selected.id))
 
     # ---------------------------------------------------------------- drawing
 

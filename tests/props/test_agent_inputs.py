@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from trio.testing import MockClock
 
 from pi_trio.agent import Agent
+from pi_trio.agent_queue import QueueItem
 from pi_trio.errors import UsageError
 from pi_trio.events import InputReturned
 from pi_trio.llm.protocol import Failure
@@ -21,7 +22,10 @@ from pi_trio.tool import Tool, ToolResult
 MODES = st.sampled_from(["one-at-a-time", "all"])
 TIMES = st.integers(0, 30).map(lambda tenths: tenths / 10)
 ACTIONS = st.sampled_from(
-    ["prompt", "continue", "steer", "follow_up", "next_turn", "clear", "abort", "cancel"]
+    [
+        *["prompt", "continue", "steer", "follow_up", "next_turn", "clear", "abort", "cancel"],
+        *["edit", "remove", "move"],
+    ]
 )
 ANSWERS = st.sampled_from(
     [
@@ -71,13 +75,32 @@ class Talk:
                 for scope in self._scopes:
                     scope.cancel()
             case "clear":
-                self.cleared += texts(self.agent.steering_queue) + texts(self.agent.follow_up_queue)
+                queued = (*self.agent.steering_queue, *self.agent.follow_up_queue)
+                self.cleared += texts(each.message for each in queued)
                 self.agent.clear_all_queues()
+            case "edit" | "remove" | "move":
+                if waiting := self.waiting():
+                    self._rearrange(action, waiting[number % len(waiting)], text)
             case "prompt" | "continue":
                 await self._run(text if action == "prompt" else None)
             case _:
                 getattr(self.agent, action)(text)
                 self.said.append(text)
+
+    def _rearrange(self, action: str, item: QueueItem, text: str) -> None:
+        if action == "move":
+            self.agent.move_queued(item.id, 0)
+            return
+        self.cleared += texts([item.message])
+        if action == "remove":
+            self.agent.remove_queued(item.id)
+        else:
+            self.agent.edit_queued(item.id, text)
+            self.said.append(text)
+
+    def waiting(self) -> list[QueueItem]:
+        """All that is queued."""
+        return [*self.agent.steering_queue, *self.agent.follow_up_queue, *self.agent.next_turn_queue]
 
     async def _run(self, text: str | None) -> None:
         with trio.CancelScope() as scope:
@@ -101,8 +124,7 @@ class Talk:
     def account(self) -> Counter[str]:
         """Everything that was accepted, by where it is now."""
         used = texts(each for each in self.agent.messages if isinstance(each, UserMessage))
-        queues = (self.agent._steering, self.agent._follow_up, self.agent._parked)
-        waiting = [text for queue in queues for text in texts(queue.items)]
+        waiting = texts(each.message for each in self.waiting())
         returned = [text for event in self.heard.of(InputReturned) for text in texts(event.messages)]
         return Counter([*used, *waiting, *returned, *self.cleared])
 

@@ -12,7 +12,7 @@ import attrs
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pi_trio.llm import anthropic_request, google_request
+from pi_trio.llm import anthropic_request, google_request, openai_request
 from pi_trio.llm.protocol import Context, Model, StreamOptions
 from pi_trio.messages import (
     AssistantMessage,
@@ -34,6 +34,7 @@ NEWEST = {
     "supportsMidConvoEffort": True,
 }
 GEMINI = Model("gemini-4", api="google-generative-ai", provider="g", reasoning=True, input=("text",))
+CHAT = Model("m", api="openai-completions", provider="p", input=("text", "image"))
 TOOLS = (ToolSchema("t", "", {}), ToolSchema("u", "", {}))
 
 IDS = st.sampled_from(["a", "b", "Foreign|1", "x" * 70, ""])
@@ -142,3 +143,14 @@ def check_pairs(sides: list[dict[str, Any]], answer: str, calls: Any, results: A
             assert sorted(results(side)) == sorted(wanted)
             wanted = []
     assert wanted == []
+
+
+@given(HISTORIES, st.lists(st.integers(1, 12)))
+def test_a_growing_conversation_is_sent_as_one_that_was_never_sent(
+    messages: list[LlmMessage], lengths: list[int]
+) -> None:
+    """Requests reuse what an earlier one of the same conversation had; also after going back."""
+    for length in [*lengths, len(messages)]:
+        known = messages[:length]
+        fresh = [attrs.evolve(message) for message in known]
+        assert body_of(openai_request, CHAT, known, "off") == body_of(openai_request, CHAT, fresh, "off")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -15,7 +15,7 @@ sys.path.insert(0, str(Path(__file__).parent))  # tests are not a package; the f
 
 from fake_runtime import FakeRuntime, open_fake
 
-from pi_tui.app import PiApp
+from pi_tui.app import Ask, PiApp
 from pi_tui.screens.main import MainScreen
 from pi_tui.theme import bundled_folder, load_theme
 from pi_tui.widgets.body import Body
@@ -81,6 +81,11 @@ class Screen:
         await self.press("enter")
         await self.until(lambda: not self.prompt.text)
 
+    async def send_kept(self, text: str) -> None:
+        """Send what will come back."""
+        await self.write(text)
+        await self.press("enter")
+
     async def idle(self) -> None:
         """Until nothing runs and everything is drawn."""
         await self.until(lambda: self.main.live is not None and not self.main.live.store.running)
@@ -95,6 +100,7 @@ class Screen:
         return lambda: text in self.text()
 
 
+Settle: TypeAlias = Callable[[Ask], Awaitable[None]]
 OpenScreen: TypeAlias = Callable[..., AbstractAsyncContextManager[Screen]]
 
 
@@ -109,6 +115,8 @@ def open_screen() -> OpenScreen:
         entries: Sequence[Mapping[str, Any]] = (),
         answers: Mapping[str, str] | None = None,
         theme: str = "dark",
+        settle: Settle | None = None,
+        ready: bool = True,
     ) -> AsyncIterator[Screen]:
         runtimes: list[FakeRuntime] = []
 
@@ -118,11 +126,12 @@ def open_screen() -> OpenScreen:
                 runtimes.append(opened)
                 yield opened
 
-        app = PiApp(runtime, lambda opened: opened.new_session(), load_theme(theme, [bundled_folder()]))
+        chosen = load_theme(theme, [bundled_folder()])
+        app = PiApp(runtime, lambda opened: opened.new_session(), chosen, settle=settle)
         try:
             async with app.run_test(size=size) as pilot:
                 screen = Screen(app, pilot, runtimes)
-                await screen.until(lambda: screen.main.live is not None and screen.main.query(Body))
+                await screen.until(lambda: not ready or (screen.main.live and screen.main.query(Body)))
                 await pilot.pause()
                 yield screen
         finally:

@@ -15,11 +15,18 @@ from typing import Any
 import trio
 
 from pi_trio import codec
+from pi_trio.approval import Question
 from pi_trio.errors import BusyError, SessionError
 from pi_trio.events import (
     AgentEnd,
     AgentSettled,
     AgentStart,
+    ApprovalRequested,
+    ApprovalResolved,
+    BashExecutionUpdate,
+    CompactionEnd,
+    CompactionResult,
+    CompactionStart,
     EntryAppended,
     MessageEnd,
     MessageStart,
@@ -35,6 +42,7 @@ from pi_trio.llm.protocol import Model, ModelCost, TextDelta
 from pi_trio.messages import (
     AgentMessage,
     AssistantMessage,
+    BashExecutionMessage,
     Cost,
     TextContent,
     ToolCall,
@@ -43,11 +51,15 @@ from pi_trio.messages import (
     UserMessage,
     text_of,
 )
-from pi_trio.remote.interface import Moved, SessionInfo, Snapshot
+from pi_trio.remote.interface import CommandInfo, Moved, SessionInfo, Snapshot
 from pi_trio.session.tree import EntryHead
 from pi_trio.tool import ToolResult
 
-MODEL = Model("fake-1", provider="fake", cost=ModelCost(1, 5), context_window=100_000)
+MODELS = (
+    Model("fake-1", provider="fake", cost=ModelCost(1, 5), context_window=100_000),
+    Model("fake-2", provider="fake", reasoning=True, context_window=100_000),
+)
+MODEL = MODELS[0]
 
 
 class FakeSession:
@@ -61,6 +73,11 @@ class FakeSession:
         self.steering: list[str] = []
         self.follow_up: list[str] = []
         self.scope: trio.CancelScope | None = None
+        self.shell: trio.CancelScope | None = None
+        self.questions: dict[str, Question] = {}
+        self.answered: dict[str, str] = {}
+        self.level = "off"
+        self.model = MODEL
         self.idle = trio.Event()
         self.idle.set()
         self._ids = map("{:08x}".format, itertools.count(1))
@@ -130,8 +147,10 @@ class FakeRuntime:
             streaming=None,
             running_calls=(),
             queue=session.queue,
-            model=MODEL,
-            thinking_level="off",
+            model=session.model,
+            thinking_level=session.level,
+            questions=tuple(session.questions.values()),
+            shell_running=session.shell is not None,
             notice="fake/fake-1 · no key needed",
         )
 
@@ -186,10 +205,12 @@ class FakeRuntime:
     async def wait_for_idle(self, session_id: str) -> None:
         await self._sessions[session_id].idle.wait()
 
-    async def navigate(self, session_id: str, target_id: str) -> Moved:
+    async def navigate(self, session_id: str, target_id: str, *, summarise: bool = False) -> Moved:
         session = self._sessions[session_id]
         if session.scope is not None:
             raise BusyError("a run is in progress")
+        if summarise:
+            await self._summarise(session)
         self.log.append(f"navigate {target_id}")
         leaf, text = _place(session.entries[target_id])
         await session.append({"type": "leaf", "targetId": leaf, "parentId": leaf})
@@ -210,10 +231,85 @@ class FakeRuntime:
         return ()
 
     async def set_model(self, session_id: str, reference: str) -> Model:
-        return MODEL
+        session = self._sessions[session_id]
+        session.model = next(model for model in MODELS if model.reference == reference)
+        return session.model
 
     async def models(self) -> Sequence[Model]:
-        return [MODEL]
+        return MODELS
+
+    async def set_thinking_level(self, session_id: str, level: str) -> str:
+        self._sessions[session_id].level = level
+        return level
+
+    async def continue_turn(self, session_id: str) -> str:
+        self.log.append("continue")
+        return await self.prompt(session_id, "go on")
+
+    async def abort_call(self, session_id: str, call_id: str) -> bool:
+        self.log.append(f"abort_call {call_id}")
+        return True
+
+    async def answer(self, session_id: str, question_id: str, answer: str) -> None:
+        self.log.append(f"answer {question_id} {answer}")
+        session = self._sessions[session_id]
+        session.questions.pop(question_id, None)
+        await session.hub.emit(ApprovalResolved(question_id))
+
+    async def commands(self, session_id: str) -> Sequence[CommandInfo]:
+        return [CommandInfo("review", "look at a change", "prompt")]
+
+    async def compact(self, session_id: str, instructions: str = "") -> CompactionResult | None:
+        session = self._sessions[session_id]
+        await session.hub.emit(CompactionStart("manual"))
+        session.scope, session.idle = trio.CancelScope(), trio.Event()
+        with session.scope:
+            await trio.sleep_forever()
+        session.scope = None
+        session.idle.set()
+        await session.hub.emit(CompactionEnd("manual", aborted=True))
+        return None
+
+    async def run_shell(
+        self, session_id: str, command: str, exclude_from_context: bool = False
+    ) -> BashExecutionMessage:
+        self.log.append(f"shell {command}")
+        session = self._sessions[session_id]
+        await session.hub.emit(BashExecutionUpdate(f"output of {command}\n"))
+        session.shell = trio.CancelScope()
+        with session.shell:
+            if "wait" in command:
+                await trio.sleep_forever()
+        message = BashExecutionMessage(
+            command,
+            f"output of {command}\n",
+            exit_code=None if session.shell.cancelled_caught else 3,
+            cancelled=session.shell.cancelled_caught,
+            exclude_from_context=exclude_from_context or None,
+        )
+        session.shell = None
+        await session.append_message(message)
+        return message
+
+    async def abort_shell(self, session_id: str) -> None:
+        self.log.append("abort_shell")
+        scope = self._sessions[session_id].shell
+        if scope is not None:
+            scope.cancel()
+
+    async def _summarise(self, session: FakeSession) -> None:
+        session.scope, session.idle = trio.CancelScope(), trio.Event()
+        with session.scope:
+            await trio.sleep_forever()
+        session.scope = None
+        session.idle.set()
+
+    async def ask(self, session_id: str, *questions: Question) -> None:
+        """Put questions, as the gate of a call would."""
+        session = self._sessions[session_id]
+        for question in questions:
+            session.questions[question.id] = question
+            await session.hub.emit(ApprovalRequested(question))
 
     # ------------------------------------------------------------------ a run
 

@@ -50,6 +50,20 @@ async def test_letters_and_enter_keep_their_order_when_typed_fast(open_screen):
         assert screen.log[1:] == ["steer first", "steer second"]
 
 
+async def test_keys_typed_right_after_a_change_of_panes_are_for_the_new_one(open_screen):
+    async with open_screen(entries=conversation(3)) as screen:
+        from textual import events
+
+        def type_fast(*keys: str) -> None:
+            for key in keys:
+                screen.app.post_message(events.Key(key, key if len(key) == 1 else None))
+
+        type_fast("ctrl+t", "home", "j")
+        await screen.until(lambda: screen.body.tree_pane.row.id == "u1")
+        type_fast("escape", "j")
+        await screen.until(lambda: screen.prompt.text == "j")
+
+
 async def test_escape_stops_the_turn_and_hands_waiting_texts_back(open_screen):
     async with open_screen() as screen:
         await screen.send("wait")

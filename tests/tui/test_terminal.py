@@ -9,6 +9,7 @@ import re
 import select
 import signal
 import struct
+import subprocess
 import sys
 import termios
 import time
@@ -57,6 +58,14 @@ class Terminal:
         end = time.monotonic() + PATIENCE
         while not any(text in line for line in self.screen.display):
             assert time.monotonic() < end, "\n".join(self.screen.display)
+            self.read(0.1)
+
+    def press_until(self, key: str, text: str) -> None:
+        """Press a key again and again: a dialog is deaf at first."""
+        end = time.monotonic() + PATIENCE
+        while not any(text in line for line in self.screen.display):
+            assert time.monotonic() < end, "\n".join(self.screen.display)
+            self.write(key)
             self.read(0.1)
 
     def wait_for_number(self, label: str) -> int:
@@ -137,6 +146,61 @@ def test_a_terminal_that_goes_away_ends_the_program(terminal: Terminal):
     assert os.waitstatus_to_exitcode(status) == 129
 
 
+def test_a_call_waits_for_a_yes(tmp_path: Path):
+    """The gate asks on the screen, and what was allowed runs."""
+    (tmp_path / "agent").mkdir()
+    (tmp_path / "agent" / "settings.json").write_text('{"gate": {"mode": "ask"}}')
+    running = Terminal("--demo", cwd=tmp_path)
+    try:
+        running.wait_for("are asked about first")
+        running.write("run `echo from-$((40+2))`\r")
+        running.wait_for("may bash run?")
+        assert not any("from-42" in line for line in running.screen.display)
+        running.press_until("y", "from-42")
+    finally:
+        running.close()
+
+
+def test_escape_stops_a_call_and_an_empty_enter_goes_on(terminal: Terminal):
+    terminal.wait_for("? help")
+    terminal.write("run `echo pid=$$=; exec sleep 300`\r")
+    child = terminal.wait_for_number("pid=")
+    terminal.write("\x1b")
+    terminal.wait_for("You stopped turn 1.")
+    with pytest.raises(ProcessLookupError):
+        os.kill(child, 0)
+    terminal.wait_for("empty enter goes on")
+    terminal.write("\r")
+    terminal.wait_for("The tools have answered.")
+
+
+def test_commands_and_the_shell_on_the_real_runtime(terminal: Terminal):
+    terminal.wait_for("? help")
+    terminal.write("!echo shell-$((40+2))\r")
+    terminal.wait_for("shell-42")
+    terminal.write("/session\r")
+    terminal.wait_for("model: demo/demo")
+    terminal.write("/quit\r")
+    assert terminal.status() == 0
+
+
+def test_a_folder_that_brings_something_along_is_asked_about(tmp_path: Path):
+    skill = tmp_path / ".pi" / "skills" / "greet"
+    skill.mkdir(parents=True)
+    (skill / "SKILL.md").write_text("---\nname: greet\ndescription: says hello\n---\nhello\n")
+    running = Terminal("--demo", cwd=tmp_path)
+    try:
+        running.wait_for("run commands on this machine")
+        running.write("trust this folder, this")
+        running.wait_for("› Trust this folder, this time only")
+        running.press_until("\r", "? help")
+        running.write("/greet")
+        running.wait_for("says hello")
+        assert not (tmp_path / "agent" / "trust.json").exists()
+    finally:
+        running.close()
+
+
 def test_without_colour(tmp_path: Path):
     """TH-01: NO_COLOR is respected, and nothing is told by colour alone."""
     running = Terminal("--demo", cwd=tmp_path, NO_COLOR="1")
@@ -168,6 +232,25 @@ def test_what_tools_print_never_reaches_the_terminal_as_it_is(terminal: Terminal
     terminal.write("[red]shown[/] [@click=app.quit]q[/]\\n'; false`\r")
     terminal.wait_for("exit 1")
     terminal.wait_for("[red]shown[/] [@click=app.quit]q[/]")
-    wire = re.sub("\x1b\\]22;[a-z]+\x07", "", terminal.bytes.decode())  # Textual's pointer shapes
+    wire = re.sub(
+        "\x1b\\]22;[a-z]+\x07", "", terminal.bytes.decode("utf-8", "replace")
+    )  # Textual's pointer shapes
     for sequence in ("\x1b]52", "\x1b[2J", "\x9b", "\x07"):
         assert sequence not in wire
+
+
+def test_without_a_terminal_the_other_ways_are_named():
+    code = "import sys; from pi_tui.main import main; sys.exit(main(['--demo']))"
+    done = subprocess.run(
+        [sys.executable, "-c", code], stdin=subprocess.DEVNULL, capture_output=True, check=False
+    )
+    assert (done.returncode, done.stdout) == (1, b"")
+    assert b"pi-trio chat" in done.stderr
+
+
+def test_a_terminal_that_can_do_nothing_gets_one_line(tmp_path: Path):
+    running = Terminal("--demo", cwd=tmp_path, TERM="dumb")
+    assert running.status() == 1
+    assert b"pi-trio chat" in running.bytes
+    assert b"\x1b" not in running.bytes
+    running.close()

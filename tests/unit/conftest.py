@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable, Iterator
 import pytest
 import trio
 
-from pi_trio.agent import Agent, _AgentDriver
+from pi_trio.agent import Agent
+from pi_trio.agent_driver import AgentDriver
 from pi_trio.events import AgentEnd, AgentEvent, MessageEnd
 from pi_trio.hub import Outbox
 from pi_trio.loop.driver import Fact
@@ -128,13 +129,13 @@ def stage() -> Iterator[type[Stage]]:
 def facts(monkeypatch) -> list[Fact]:
     """The facts of all runs, which an agent in memory does not keep."""
     kept: list[Fact] = []
-    commit = _AgentDriver.commit
+    commit = AgentDriver.commit
 
     def keep(driver, *records) -> None:
         kept.extend(each for each in records if isinstance(each, Fact))
         commit(driver, *records)
 
-    monkeypatch.setattr(_AgentDriver, "commit", keep)
+    monkeypatch.setattr(AgentDriver, "commit", keep)
     return kept
 
 

@@ -7,10 +7,11 @@ import trio
 from trio.testing import wait_all_tasks_blocked
 
 from pi_trio.errors import BusyError, UsageError
-from pi_trio.events import AgentEnd, MessageUpdate
+from pi_trio.events import AgentEnd, Gap, MessageUpdate
 from pi_trio.llm.protocol import Failure
 from pi_trio.messages import (
     AssistantMessage,
+    BashExecutionMessage,
     ImageContent,
     SystemMessage,
     TextContent,
@@ -153,6 +154,59 @@ async def test_parked_input_waits_while_steering_runs(stage) -> None:
     assert play.said() == ["Hello", "now"]
 
 
+# ------------------------------------------------------------------ what is queued
+
+
+async def test_what_waits_can_be_seen_edited_moved_and_removed(stage) -> None:
+    """Until it is claimed; an id stays the same for as long as its message waits."""
+    play = stage("1", "2", "3", "4")
+    agent = play.agent
+    for add in (agent.steer, agent.follow_up, agent.next_turn):
+        add("one")
+        add("two")
+    for queue in ("steering_queue", "follow_up_queue", "next_turn_queue"):
+        one, two = getattr(agent, queue)
+        agent.edit_queued(one.id, "other", [PICTURE])
+        agent.move_queued(two.id, 0)
+        agent.remove_queued(one.id) if queue == "follow_up_queue" else None
+    assert len({each.id for each in (*agent.steering_queue, *agent.next_turn_queue)}) == 4
+    await agent.prompt("Go")
+    assert play.said() == ["two", "two", "other", "Go", "other", "two"]
+    assert play.agent.messages[2].content[1] == PICTURE
+    assert agent.steering_queue == agent.follow_up_queue == agent.next_turn_queue == ()
+
+
+@pytest.mark.parametrize("act", ["edit", "remove", "move"])
+async def test_what_was_claimed_cannot_be_edited(stage, act) -> None:
+    play = stage("Hi")
+    play.agent.steer("now")
+    (item,) = play.agent.steering_queue
+    await play.agent.prompt("Hello")
+    actions = {
+        "edit": lambda: play.agent.edit_queued(item.id, "later"),
+        "remove": lambda: play.agent.remove_queued(item.id),
+        "move": lambda: play.agent.move_queued(item.id, 0),
+    }
+    with pytest.raises(UsageError, match=f"Nothing with the id {item.id} waits"):
+        actions[act]()
+    assert play.said() == ["now", "Hello"]
+
+
+async def test_what_was_taken_back_is_still_what_it_was(stage) -> None:
+    """QS-06: a command of the user does not become a prompt; QS-08: images stay."""
+    play = stage("Hi", steering_mode="all")
+    command = BashExecutionMessage("ls", "a.txt", 0)
+    play.agent.steer(command)
+    play.agent.steer("And this?", [PICTURE])
+    waiting = play.agent.steering_queue
+    play.agent.clear_all_queues()
+    for item in waiting:
+        play.agent.steer(item.message)
+    await play.agent.prompt("Go")
+    assert play.agent.messages[0] is command
+    assert play.agent.messages[1].content == (TextContent("And this?"), PICTURE)
+
+
 # ------------------------------------------------------------------ state
 
 
@@ -289,6 +343,24 @@ async def test_a_channel_merges_what_was_not_read_and_ends(stage) -> None:
     deltas = [each.assistant_message_event for each in told if isinstance(each, MessageUpdate)]
     assert [each.delta for each in deltas if each.type == "text_delta"] == ["abcdef"]
     assert told[-1].type == "agent_settled"
+
+
+async def test_a_channel_that_nobody_reads_holds_up_neither_the_run_nor_another(
+    stage, autojump_clock
+) -> None:
+    """CC-03: its text is dropped for a gap, and what comes afterwards is there."""
+    megabyte = "x" * 1_000_000
+    play = stage([Text.of(megabyte), Pause(1)] * 12)
+    async with play.agent.open_events() as unread, play.agent.open_events() as events:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(play.agent.prompt, "Hello")
+            updates = [event async for event in events if isinstance(event, MessageUpdate)]
+        late = [event async for event in unread]
+    deltas = [each.assistant_message_event for each in updates]
+    assert sum(len(each.delta) for each in deltas if each.type == "text_delta") == 12 * len(megabyte)
+    assert late[0] == Gap()
+    assert late[-1].type == "agent_settled"
+    assert len(late) < 20
 
 
 async def test_leaving_a_channel_early_leaves_the_run_alone(stage) -> None:

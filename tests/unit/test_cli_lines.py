@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import trio
 
-from pi_trio.cli.lines import Lines
+from pi_trio.cli.lines import ByteLines, Lines
 
 
 @pytest.fixture
@@ -67,3 +67,15 @@ async def test_a_line_comes_before_the_end_of_input(pipe: tuple[int, int]) -> No
     assert waiting.cancelled_caught
     os.write(into, b"o\n")
     assert await lines.next() == "two"
+
+
+async def test_byte_lines_end_at_line_feeds_only(pipe: tuple[int, int]) -> None:
+    out, into = pipe
+    os.write(into, "one\r\n\n\x0btwo\x1c\u2028\u0085\nthree".encode())
+    os.close(into)
+    lines = ByteLines(out)
+    read = []
+    while (line := await lines.next()) is not None:
+        read.append(line.decode())
+    assert read == ["one", "", "\x0btwo\x1c\u2028\u0085", "three"]
+    assert await lines.next() is None

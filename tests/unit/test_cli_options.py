@@ -7,6 +7,7 @@ import argparse
 import pytest
 
 from pi_trio.cli.options import add_session_arguments, make_parser, parse, runtime_config
+from pi_trio.errors import UsageError
 
 
 def _parse(*argv: str) -> argparse.Namespace:
@@ -24,6 +25,16 @@ def test_options_may_stand_among_the_messages() -> None:
 def test_read_only_is_a_mode() -> None:
     assert runtime_config(_parse("--read-only")).mode == "read-only"
     assert runtime_config(_parse()).mode is None
+
+
+@pytest.mark.parametrize("model", ["x/y", "p/x/y"])
+def test_a_provider_goes_before_its_model(model: str) -> None:
+    assert runtime_config(_parse("--provider", "p", "--model", model)).model == "p/x/y"
+
+
+def test_a_provider_alone_names_no_model() -> None:
+    with pytest.raises(UsageError, match="--provider needs --model"):
+        runtime_config(_parse("--provider", "p"))
 
 
 def test_after_two_dashes_all_are_messages() -> None:

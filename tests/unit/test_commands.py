@@ -117,7 +117,7 @@ async def test_names_and_arguments_are_completed(root: Path) -> None:
     )
     async with person_at(root) as person:
         complete = person.commands.complete
-        assert await complete(person, "/mo") == ["/model", "/mood"]
+        assert await complete(person, "/mo") == ["/model", "/mode", "/mood"]
         assert await complete(person, "/thinking hi") == ["/thinking high", "/thinking xhigh"]
         assert await complete(person, "/model dem") == ["/model demo/demo"]
         assert await complete(person, "/mood b") == ["/mood bad"]
@@ -146,6 +146,16 @@ async def test_model_and_thinking(root: Path) -> None:
         assert (await person.types("/thinking off")) == "The thinking level is now off."
         with pytest.raises(UsageError, match="'hig' is not a thinking level"):
             await person.types("/thinking hig")
+
+
+async def test_the_mode_says_what_runs_unasked(root: Path) -> None:
+    async with person_at(root) as person:
+        assert await person.types("/mode") == "The mode is auto: edits and commands run without asking."
+        assert "asked about first" in await person.types("/mode ask")
+        assert (await person.runtime.snapshot(person.session_id)).mode == "ask"
+        assert "/mode read-only" in await person.commands.complete(person, "/mode ")
+        with pytest.raises(UsageError, match="is not a mode"):
+            await person.types("/mode yolo")
 
 
 async def test_new_name_resume_and_session(root: Path) -> None:

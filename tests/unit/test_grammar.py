@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 import textwrap
 import typing
 from pathlib import Path
@@ -28,7 +30,7 @@ from pi_trio.events import (
 )
 from pi_trio.llm.partial import PartialMessage
 from pi_trio.llm.protocol import TextDelta
-from pi_trio.loop.grammar import TRANSITIONS, EventMachine, IllegalEventError, State, check_events
+from pi_trio.loop.grammar import TRANSITIONS, EventMachine, IllegalEventError, State, check_events, guarded
 from pi_trio.messages import AssistantMessage, TextContent, ToolCall, ToolResultMessage, UserMessage
 from pi_trio.testing import Recorder
 from pi_trio.tool import ToolResult
@@ -141,6 +143,57 @@ def test_an_illegal_event_changes_nothing() -> None:
         machine.feed(update())
     machine.feed(TurnStart())
     assert machine.state is State.STEP
+
+
+def test_a_guarded_reducer_takes_in_legal_events_only() -> None:
+    taken: list[AgentEvent] = []
+    reduce = guarded(taken.append, active=True)
+    events = run(TurnStart(), *both(HI), turn_end(HI))
+    for event in events[:-1]:
+        reduce(event)
+    with pytest.raises(IllegalEventError):
+        reduce(AgentStart())
+    reduce(events[-1])
+    assert taken == events
+
+
+GUARDED = """
+import trio
+from pi_trio import Agent, Tool, ToolResult, TurnStart
+from pi_trio.loop.grammar import IllegalEventError
+from pi_trio.testing import Call, Recorder, ScriptedModel
+
+async def work(call_id, args, on_update):
+    if disturbed:
+        agent._hub.post(TurnStart())
+    return ToolResult("done")
+
+async def main():
+    await agent.prompt("Go")
+    assert agent.messages[-1].text == "Done"
+    disturbed.append(True)
+    try:
+        await agent.prompt("Again")
+    except IllegalEventError as error:
+        print(error)
+
+disturbed = []
+tool = Tool(name="work", description="", parameters={"type": "object"}, execute=work)
+model = ScriptedModel([Call("work"), "Done", Call("work"), "Done"])
+agent = Agent(model=model.model, stream_fn=model, tools=[tool])
+agent.subscribe(Recorder())
+trio.run(main)
+"""
+
+
+@pytest.mark.parametrize("options", [[], ["-X", "dev"]])
+def test_development_mode_holds_every_run_against_the_grammar(options) -> None:
+    """An event out of place ends the run that told it; without the mode nobody looks."""
+    done = subprocess.run(
+        [sys.executable, *options, "-c", GUARDED], capture_output=True, text=True, timeout=50
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == ("turn_start is not allowed in state 'answered'\n" if options else "")
 
 
 def test_every_state_can_be_reached_and_left() -> None:

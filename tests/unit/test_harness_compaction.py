@@ -90,6 +90,21 @@ async def test_below_the_threshold_nothing_happens(session: Session) -> None:
         assert not {"prune", "compaction", "context_edit"} & set(names(bench))
 
 
+async def test_what_is_switched_off_is_not_done_unasked(session: Session) -> None:
+    answers = ["x " * 2_000, ["y " * 2_000, used(8_001)], "three", "## Goal\nTo count.", "four"]
+    async with bench_of(session, *answers) as bench:
+        narrow(bench)
+        bench.harness.compactor.enabled = False
+        await bench.say("one")
+        await bench.say("two")
+        await bench.say("three")
+        assert ends(bench) == []
+        bench.harness.compactor.enabled = True
+        await bench.say("four")
+        assert [event.reason for event in bench.events if isinstance(event, CompactionStart)] == ["threshold"]
+        assert not bench.harness.compacting
+
+
 async def test_where_pruning_is_enough_nothing_is_summarised(session: Session) -> None:
     """L55"""
     answers = [Call("long"), "seen", ["short " * 800, used(8_500)], "three"]

@@ -19,6 +19,11 @@ def delay(
     return retry.delay if retry else None
 
 
+def test_a_policy_can_be_switched_off() -> None:
+    policy = RetryPolicy(enabled=False)
+    assert policy.retry(Failure("busy", "overloaded"), 1) is None
+
+
 def test_waits_double_up_to_a_limit() -> None:
     assert [delay(Failure("busy", "server"), attempt) for attempt in range(1, 5)] == [2, 4, 8, 10]
     assert delay(Failure("busy", "server"), 10) is None

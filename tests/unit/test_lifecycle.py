@@ -621,6 +621,20 @@ async def test_brackets_are_closed_however_a_step_ends(session: Session, answer:
         assert names == ["turn/start", "step/start", "step/end", "turn/end"]
 
 
+async def test_a_model_that_does_not_learn_ends_its_turn_with_an_error(session: Session) -> None:
+    """TA-03: the queue waits, and the next request knows the refusals but not the error."""
+    async with open_bench(session, *[Call("unheard of", id="a")] * 3, "fine", "later") as bench:
+        bench.harness.prompt("go")
+        bench.harness.follow_up("later")
+        await bench.harness.wait_for_idle()
+        assert (turn_end(bench), len(bench.model.requests)) == ("error", 3)
+        assert "3 times in the same way" in bench.said()[-1].error_message
+        await bench.say("again")
+        refusal = "There is no tool 'unheard of'. Tools: echo, stuck."
+        assert bench.requested(3) == ["go", *["", refusal] * 3, "again"]
+        assert bench.requested(4)[-1] == "later"
+
+
 async def test_the_turn_stops_only_when_nothing_is_owed_or_waits(session: Session) -> None:
     """L72, L73: who objects steers, and the turn goes on."""
     stops: list[int] = []

@@ -51,6 +51,24 @@ def result(call_id: str, *content: Any, **fields: Any) -> ToolResultMessage:
     return ToolResultMessage(call_id, "t", content, **fields)
 
 
+def test_a_request_of_a_growing_conversation_costs_what_is_new(monkeypatch: pytest.MonkeyPatch) -> None:
+    handed: list[int] = []
+    hand_over = openai_request.hand_over
+
+    def counting(messages: Any, *rest: Any) -> Any:
+        handed.append(len(messages))
+        return hand_over(messages, *rest)
+
+    monkeypatch.setattr(openai_request, "hand_over", counting)
+    messages: list[Any] = [UserMessage.of("hi")]
+    for number in range(3):
+        body_of(*messages)
+        messages += [said(ToolCall(f"c{number}", "t", {})), result(f"c{number}", TextContent("done"))]
+    body_of(*messages[:-1])  # a call without its result: what is added for it is not kept
+    body_of(*messages)
+    assert handed == [1, 2, 2, 1, 2]
+
+
 def test_system_prompt_and_tools() -> None:
     tool = ToolSchema("read", "Reads", {"type": "object"})
     body = body_of(UserMessage.of("hi"), system="Be brief.", tools=(tool,))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from typing import Any
@@ -74,14 +75,16 @@ def test_limits_that_are_used_up_say_when_they_are_renewed(
 
 
 @pytest.mark.parametrize(
-    "value",
+    "written",
     [
-        in_two_minutes().strftime("%Y-%m-%dT%H:%M:%SZ"),
-        str(round(in_two_minutes().timestamp())),
-        str(round(in_two_minutes().timestamp() * 1000)),
+        lambda moment: moment.strftime("%Y-%m-%dT%H:%M:%SZ"),
+        lambda moment: str(round(moment.timestamp())),
+        lambda moment: str(round(moment.timestamp() * 1000)),
     ],
+    ids=["iso", "seconds", "milliseconds"],
 )
-def test_renewal_may_be_a_moment(value: str) -> None:
+def test_renewal_may_be_a_moment(written: Callable[[datetime], str]) -> None:
+    value = written(in_two_minutes())
     headers = {"anthropic-ratelimit-requests-remaining": "0", "anthropic-ratelimit-requests-reset": value}
     waited = retry_after(headers)
     assert waited is not None

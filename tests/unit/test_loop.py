@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+import attrs
 import pytest
 
-from pi_trio.errors import ConfigError
+from pi_trio.agent_driver import AgentDriver, FirstTurn, Transcript
+from pi_trio.agent_queue import AgentQueues
+from pi_trio.errors import ConfigError, UsageError
 from pi_trio.events import AgentEnd, MessageStart, MessageUpdate, TurnEnd
-from pi_trio.llm.protocol import Failure, Model, StreamOptions
+from pi_trio.llm.playback import Playback
+from pi_trio.llm.protocol import Done, Failure, Model, StreamOptions, StreamStart
 from pi_trio.loop.convert import convert_message
 from pi_trio.loop.hooks import AgentContext, FinishTurnResult, Hooks, RequestContext, TurnUpdate
+from pi_trio.loop.run import run_agent_loop_continue
 from pi_trio.messages import (
     AssistantMessage,
     BranchSummaryMessage,
@@ -97,11 +102,16 @@ async def test_an_update_never_changes_once_it_was_told(stage) -> None:
     assert seen[1].content == (TextContent("a"),)
 
 
-async def test_an_answer_without_pieces_still_has_both_ends(stage) -> None:
-    """A28: an empty stream and one without a start event."""
-    play = stage([])
+@pytest.mark.parametrize("events", [[], [StreamStart()]])
+async def test_an_answer_without_pieces_still_has_both_ends(stage, events) -> None:
+    """A28: whether or not the stream says that it starts."""
+    play = stage()
+    play.agent.stream_fn = lambda *_request: Playback([[*events, Done(AssistantMessage(()))]])
     await play.agent.prompt("Go")
-    assert play.heard.word.count("message_start") == play.heard.word.count("message_end") == 2
+    assert play.heard.word == [
+        *["agent_start", "turn_start", *INPUT, *INPUT],
+        *["turn_end", "agent_end", "agent_settled"],
+    ]
 
 
 async def test_the_whole_answer_replaces_what_streamed(stage) -> None:
@@ -162,6 +172,16 @@ async def test_follow_ups_come_one_at_a_time_or_all_at_once(stage, mode, sizes) 
         play.agent.follow_up(text)
     await play.agent.prompt("Go")
     assert [len(each.context.messages) for each in play.model.requests] == sizes
+
+
+async def test_the_mode_of_a_queue_may_change_in_a_run(stage) -> None:
+    """A21: it holds from the next poll on."""
+    play = stage("1", "2", "3")
+    for text in "abc":
+        play.agent.steer(text)
+    play.on("turn_end", lambda: setattr(play.agent, "steering_mode", "all"))
+    await play.agent.prompt("Go")
+    assert [len(each.context.messages) for each in play.model.requests] == [2, 5]
 
 
 async def test_both_queues_give_one_at_a_time_by_default(stage) -> None:
@@ -251,6 +271,88 @@ async def test_the_output_limit_does_not_swallow_owed_results(stage) -> None:
     await play.agent.prompt("Go")
     assert len(play.model.requests) == 3
     assert play.said() == ["Go", "on"]
+
+
+# ------------------------------------------------------------------ a model that does not learn
+
+
+async def test_three_equal_refusals_in_a_row_end_the_run(stage) -> None:
+    """TA-03: told like a failed answer, with the queues untouched; a new prompt starts afresh."""
+    broken = [Call("work", "{", id="a"), Call("unheard of", id="b")]
+    play = stage(*[broken] * 5)
+    play.agent.follow_up("later")
+    await play.agent.prompt("Go")
+    assert len(play.model.requests) == 3
+    assert play.agent.error_message == (
+        "Stopped: the model called work, unheard of 3 times in the same way, which was refused each time."
+    )
+    assert play.heard.word[-6:] == [*["turn_start", *INPUT, "turn_end"], "agent_end", "agent_settled"]
+    assert len(play.agent.follow_up_queue) == 1
+    await play.agent.prompt("Again")
+    assert len(play.model.requests) == 5 + 1  # two of the script, and one that finds its end
+
+
+@pytest.mark.parametrize(
+    "between",
+    [
+        pytest.param([Call("work", '{"seconds": 0}')], id="a call that works"),
+        pytest.param([Call("work", "[")], id="another refusal"),
+        pytest.param([Call("work", "{"), Call("work")], id="one of two works"),
+    ],
+)
+async def test_what_comes_between_equal_refusals_breaks_the_row(stage, between) -> None:
+    """TA-03."""
+    broken = Call("work", "{")
+    play = stage(broken, broken, between, broken, broken, "Done")
+    await play.agent.prompt("Go")
+    assert play.agent.messages[-1].text == "Done"
+
+
+async def test_a_body_may_fail_in_the_same_way_for_long(stage, tool) -> None:
+    """TA-03: as when it waits for a server; only calls that cannot run are pointless to repeat."""
+
+    async def body(call_id, args, on_update):
+        raise ConnectionError("refused")
+
+    play = stage(*[Call("ping")] * 5, "Done", tools=[tool("ping", body)])
+    await play.agent.prompt("Go")
+    assert play.agent.messages[-1].text == "Done"
+
+
+@pytest.mark.parametrize("after", [1, 2, 3])
+async def test_input_between_equal_refusals_breaks_the_row(stage, after) -> None:
+    """TA-03: the model has heard something new, also if it comes with the last refusal."""
+    broken = Call("work", "{")
+    play = stage(*[broken] * (after + 2), "Done")
+
+    def steer() -> None:
+        if len(play.model.requests) == after:
+            play.agent.steer("Close the brace.")
+
+    play.on("turn_end", steer, often=True)
+    await play.agent.prompt("Go")
+    assert play.agent.messages[-1].text == "Done"
+
+
+# ------------------------------------------------------------------ a loop of one's own
+
+
+@pytest.mark.parametrize(
+    ("messages", "refusal"),
+    [
+        ([], "No messages to continue from."),
+        ([UserMessage.of("Go"), AssistantMessage((TextContent("Hi"),))], "Cannot continue from an assistant"),
+    ],
+)
+async def test_the_loop_continues_only_what_owes_an_answer(stage, messages, refusal) -> None:
+    """A4, A5: nothing has happened by then."""
+    play = stage("Hi", messages=messages)
+    driver = AgentDriver(
+        play.agent, play.agent._hub, AgentQueues(), Transcript(messages), FirstTurn(owed=True)
+    )
+    with pytest.raises(UsageError, match=refusal):
+        await run_agent_loop_continue(driver)
+    assert play.heard.events == []
 
 
 # ------------------------------------------------------------------ hooks between steps
@@ -384,6 +486,28 @@ async def test_the_key_is_asked_for_each_request_and_wins(stage) -> None:
     await play.agent.prompt("Go")
     assert asked == ["scripted", "scripted"]
     assert [each.options.api_key for each in play.model.requests] == ["fresh", "static"]
+
+
+async def test_the_options_go_with_every_request(stage) -> None:
+    """All of them; only key and level are the agent's to fill in."""
+
+    async def on_payload(payload, model):
+        return payload
+
+    async def on_response(status, headers, model):
+        return None
+
+    options = StreamOptions(
+        session_id="s1",
+        thinking_budgets={"high": 4000},
+        transport="sse",
+        on_payload=on_payload,
+        on_response=on_response,
+    )
+    play = stage(Call("work"), "Done", options=options, thinking_level="high")
+    await play.agent.prompt("Go")
+    expected = attrs.evolve(options, thinking_level="high")
+    assert [each.options for each in play.model.requests] == [expected, expected]
 
 
 async def test_an_answer_knows_how_it_was_asked_for(stage) -> None:

@@ -123,6 +123,21 @@ async def test_a_body_that_ignores_the_abort_is_settled_without_it(stage, tool, 
     assert [each - began for each in told] == [3, 3]
     assert trio.current_time() - began == 10
     assert play.codes == ["aborted", "aborted"]
+    assert all("did not stop in time" in text_of(each.content) for each in play.results)
+
+
+async def test_a_gate_that_ignores_the_abort_starts_nothing(stage, autojump_clock) -> None:
+    """AB-03: not even when it lets the call pass in the end."""
+
+    async def stubborn(context):
+        with trio.CancelScope(shield=True):
+            await trio.sleep(10)
+
+    play = stage(three(), hooks=Hooks(before_tool_call=stubborn))
+    with trio.move_on_after(1):
+        await play.agent.prompt("Go")
+    assert play.codes == ["aborted_before_start"] * 3
+    assert play.trace == []
 
 
 async def test_a_body_that_finishes_while_it_is_stopped_keeps_its_result(stage, tool, autojump_clock) -> None:
@@ -294,7 +309,7 @@ async def test_input_that_was_not_used_is_handed_back(stage, autojump_clock, nam
         await play.agent.prompt([UserMessage.of("one"), UserMessage.of("two")])
     (returned,) = play.heard.of(InputReturned)
     assert [text_of(each.content) for each in returned.messages] == ["one", "two"]
-    assert [text_of(each.content) for each in play.agent.steering_queue] == ["a", "b"]
+    assert [text_of(each.message.content) for each in play.agent.steering_queue] == ["a", "b"]
     assert play.agent.messages == ()
     play.agent.hooks = Hooks()
     play.model.add("Hi")
@@ -496,8 +511,9 @@ def test_a_bare_run_may_be_stopped_at_any_step(stage, tool, facts, outside) -> N
 def accounted(play) -> list[str]:
     """Where all input is: used, queued, or handed back."""
     returned = [each for event in play.heard.of(InputReturned) for each in event.messages]
-    queues = (play.agent._steering, play.agent._follow_up, play.agent._parked)
-    waiting = [each for queue in queues for each in queue.items]
+    agent = play.agent
+    queued = (*agent.steering_queue, *agent.follow_up_queue, *agent.next_turn_queue)
+    waiting = [each.message for each in queued]
     return sorted([*play.said(), *(text_of(each.content) for each in (*returned, *waiting))])
 
 

@@ -9,7 +9,7 @@ import pytest
 import trio
 import trio.testing
 
-from pi_trio.agent import _AgentDriver
+from pi_trio.agent_driver import AgentDriver
 from pi_trio.errors import BusyError, StorageError, UsageError
 from pi_trio.events import InputReturned
 from pi_trio.loop.hooks import Hooks
@@ -199,7 +199,7 @@ async def test_more_than_an_exception_passes_through_plainly(stage, tool) -> Non
 @pytest.mark.parametrize("later", [False, True])
 async def test_a_commit_that_fails_ends_the_run(stage, tool, monkeypatch, later) -> None:
     """Whichever it is, and whether the disk is full for good: legal events, and no input lost."""
-    commit = _AgentDriver.commit
+    commit = AgentDriver.commit
     for n in count():
         left = [n]
 
@@ -209,7 +209,7 @@ async def test_a_commit_that_fails_ends_the_run(stage, tool, monkeypatch, later)
                 raise StorageError("disk full")
             commit(driver, *records)
 
-        monkeypatch.setattr(_AgentDriver, "commit", failing)
+        monkeypatch.setattr(AgentDriver, "commit", failing)
         play = stage([Text.of("Hm"), Call("noisy"), Call("work")], "Done", tools=[tool("noisy", noisy)])
         try:
             await play.agent.prompt("Go")

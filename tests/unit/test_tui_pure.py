@@ -11,16 +11,22 @@ from hypothesis import strategies as st
 from rich.style import Style
 
 from pi_trio.errors import ConfigError
+from pi_tui.app import PiApp
 from pi_tui.heights import Heights
 from pi_tui.items.markdown import Growing, markdown, split_blocks
 from pi_tui.items.paint import Look
 from pi_tui.items.words import age, clock, duration, money, tokens
-from pi_tui.keymap import KEYS, UNBOUND, key_label, load_keymap
+from pi_tui.keymap import KEYS, UNBOUND, Key, key_label, load_keymap
 from pi_tui.ladder import Situation, Step, clear_step, escape_step, exit_step
 from pi_tui.layout import arrange
+from pi_tui.screens.main import MainScreen
+from pi_tui.screens.question import QuestionScreen
 from pi_tui.status import key_hints
 from pi_tui.terminal import EnduringWriter, KeyParser
 from pi_tui.theme import bundled_folder, load_theme
+from pi_tui.widgets.prompt import Prompt
+from pi_tui.widgets.session_tree import SessionTree
+from pi_tui.widgets.tool_pane import ToolPane
 
 # ------------------------------------------------------------------ ladder, layout
 
@@ -34,6 +40,10 @@ from pi_tui.theme import bundled_folder, load_theme
         (Situation(running=True, draft=True), Step.ABORT),
         (Situation(running=True, stopping=True), Step.STOPPING),
         (Situation(running=True, pane="tree"), Step.LEAVE_PANE),
+        (Situation(running=True, listing=True), Step.CLOSE_LIST),
+        (Situation(running=True, shell=True), Step.STOP_SHELL),
+        (Situation(running=True, summarising=True), Step.STOP_SUMMARY),
+        (Situation(shell=True, draft=True), Step.STOP_SHELL),
         (Situation(running=True, pane="tree", armed="go"), Step.DISARM),
     ],
 )
@@ -44,6 +54,8 @@ def test_escape(situation, step):
 def test_ctrl_c_never_quits_at_once():
     assert clear_step(Situation(draft=True, running=True)) is Step.CLEAR
     assert clear_step(Situation(running=True)) is Step.ABORT
+    assert clear_step(Situation(shell=True)) is Step.STOP_SHELL
+    assert clear_step(Situation(summarising=True)) is Step.STOP_SUMMARY
     assert clear_step(Situation()) is Step.ASK_QUIT
     assert clear_step(Situation(armed="quit")) is Step.QUIT
 
@@ -52,6 +64,7 @@ def test_ctrl_d_asks_only_while_running():
     assert exit_step(Situation()) is Step.QUIT
     assert exit_step(Situation(running=True)) is Step.ASK_QUIT
     assert exit_step(Situation(running=True, armed="quit")) is Step.QUIT
+    assert exit_step(Situation(shell=True)) is Step.ASK_QUIT
     assert exit_step(Situation(draft=True)) is Step.NOTHING
 
 
@@ -59,6 +72,10 @@ SITUATIONS = st.builds(
     Situation,
     pane=st.sampled_from(["stream", "tree", "tools"]),
     running=st.booleans(),
+    summarising=st.booleans(),
+    shell=st.booleans(),
+    listing=st.booleans(),
+    owed=st.booleans(),
     stopping=st.booleans(),
     draft=st.booleans(),
     armed=st.sampled_from(["", "quit"]),
@@ -68,7 +85,7 @@ SITUATIONS = st.builds(
 @given(SITUATIONS)
 def test_the_status_line_names_what_escape_does(situation):
     word = escape_step(situation).value
-    assert key_hints(situation).startswith(f"esc {word}" if word else ("enter", "ctrl+t"))
+    assert key_hints(situation).startswith(f"esc {word}" if word else ("enter", "ctrl+t", "empty enter"))
 
 
 def test_one_pane_at_a_time_when_narrow():
@@ -119,6 +136,21 @@ def test_ids_are_unique_and_actions_described():
     assert all(key.help for key in KEYS)
 
 
+@pytest.mark.parametrize("key", KEYS, ids=lambda key: f"{key.area} {key.id}")
+def test_every_key_has_its_action(key: Key):
+    """Textual passes over an action that nobody has, and the key would do nothing."""
+    places = {
+        "everywhere": MainScreen,
+        "prompt": Prompt,
+        "tree": SessionTree,
+        "tools": ToolPane,
+        "question": QuestionScreen,
+    }
+    whose, _, action = key.action.rpartition(".")
+    place = {"app": PiApp, "screen": MainScreen, "": places[key.area]}[whose]
+    assert hasattr(place, f"action_{action.partition('(')[0]}")
+
+
 def test_the_users_keys_in_pis_names(tmp_path: Path):
     path = tmp_path / "keybindings.json"
     chosen = {
@@ -163,6 +195,27 @@ def test_labels_are_for_people():
 def test_alt_keys_are_one_key(data, keys):
     """An Alt+Up is never an Escape, and an Alt+Enter never an Enter."""
     assert [event.key for event in KeyParser().feed(data)] == keys
+
+
+@pytest.mark.parametrize(
+    "data", ["\x1b[<35;10;5M", "\x1b[<64;100;20M", "\x1b[1;3A", "\x1b[200~pasted\x1b[201~"]
+)
+def test_a_sequence_in_pieces_is_what_it_is_in_one(data):
+    """A slow line that cuts a mouse report or a paste anywhere types nothing and aborts nothing."""
+    whole = list(map(repr, KeyParser().feed(data)))
+    for cut in range(1, len(data)):
+        parser = KeyParser(input_comes=lambda _seconds: True)
+        pieces = [
+            event for part in (data[:cut], data[cut:]) for event in [*parser.feed(part), *parser.tick()]
+        ]
+        assert list(map(repr, pieces)) == whole
+
+
+def test_a_lone_escape_is_told_as_soon_as_nothing_follows():
+    parser = KeyParser(input_comes=lambda _seconds: False)
+    assert list(parser.feed("\x1b")) == []
+    assert [event.key for event in parser.tick()] == ["escape"]
+    assert [event.key for event in parser.feed("a")] == ["a"]
 
 
 class _GoneTerminal:

@@ -9,13 +9,19 @@ import attrs
 import pytest
 
 from pi_trio import codec
+from pi_trio.approval import Question
 from pi_trio.events import (
     AgentEnd,
     AgentEvent,
     AgentSettled,
     AgentStart,
+    ApprovalRequested,
+    ApprovalResolved,
     AutoRetryEnd,
     AutoRetryStart,
+    BashExecutionUpdate,
+    CompactionEnd,
+    CompactionStart,
     EntryAppended,
     Gap,
     InputReturned,
@@ -35,6 +41,7 @@ from pi_trio.llm.protocol import Model, TextDelta, TextEnd, ThinkingDelta
 from pi_trio.messages import (
     AgentMessage,
     AssistantMessage,
+    BashExecutionMessage,
     Cost,
     TextContent,
     ToolCall,
@@ -45,7 +52,7 @@ from pi_trio.messages import (
 from pi_trio.remote.interface import SessionInfo, Snapshot
 from pi_trio.session.tree import EntryHead
 from pi_trio.tool import ToolResult
-from pi_tui.store import SessionStore
+from pi_tui.store import SHELL_CHARACTERS, SessionStore
 
 VIEW = PartialMessage(AssistantMessage(())).view()
 CALL = ToolCall("c1", "edit", {"path": "a.py"})
@@ -257,3 +264,71 @@ def test_small_things():
 def test_findings_are_said():
     store = Feed(findings=("line 3 is no JSON",)).store
     assert [item.text for item in store.items] == ["", "line 3 is no JSON"]
+
+
+def test_questions_wait_until_they_are_answered_or_withdrawn():
+    first, second = (Question(id=id_, tool_name="bash", args={}, reason="why") for id_ in "ab")
+    store = Feed(questions=(first,)).store
+    assert list(store.questions) == ["a"]
+    feed = Feed()
+    store = feed(ApprovalRequested(first), ApprovalRequested(second))
+    assert list(store.questions.values()) == [first, second]
+    assert list(feed(ApprovalResolved("a")).questions) == ["b"]
+
+
+@pytest.mark.parametrize("entry_first", [True, False])
+def test_a_command_of_the_user_is_shown_once(entry_first):
+    """During a run its entry comes long after its end."""
+    feed = Feed()
+    feed(entry("u", None, UserMessage.of("hi")), AgentStart())
+    shell = feed.store.start_shell("make")
+    store = feed(BashExecutionUpdate("one\n"), BashExecutionUpdate("two\n"), entry("a", "u", says("yes")))
+    assert shell.output == "one\ntwo\n"
+    assert kinds(store) == ["welcome", "message", "shell", "message"]
+    message = BashExecutionMessage("make", "one\ntwo\n", exit_code=0)
+    if entry_first:
+        feed(entry("b", "a", message))
+    shell.message = message
+    if not entry_first:
+        assert store.shell is shell
+        feed(entry("b", "a", message))
+    assert store.shell is None
+    assert kinds(store) == ["welcome", "message", "message", "message"]
+
+
+def test_a_command_that_somebody_else_began_is_shown_and_survives_a_move():
+    feed = Feed(shell_running=True)
+    feed(entry("u", None, UserMessage.of("hi")), BashExecutionUpdate("x" * 100_000))
+    store = feed(entry("l", "u", type="leaf", targetId="u"))
+    assert kinds(store) == ["message", "shell"]
+    assert len(store.shell.output) == SHELL_CHARACTERS
+
+
+def test_compaction_is_told_with_its_failure():
+    feed = Feed()
+    store = feed(CompactionStart("threshold"))
+    assert store.compacting_since == 100.0
+    feed(CompactionEnd("threshold", error_message="no room"))
+    assert not store.summarising
+    assert store.items[-1].text == "✗ not compacted: no room"
+
+
+@pytest.mark.parametrize(
+    ("events", "owed"),
+    [
+        ([], False),
+        ([entry("u", None, UserMessage.of("hi"))], True),
+        ([entry("u", None, UserMessage.of("hi")), AgentStart()], False),
+        ([entry("u", None, UserMessage.of("hi")), entry("a", "u", says("ho"))], False),
+        ([entry("a", None, attrs.evolve(says("ho"), stop_reason="aborted"))], True),
+        ([entry("a", None, says("", CALL)), entry("r", "a", ToolResultMessage("c1", "edit", "x"))], True),
+    ],
+)
+def test_whether_an_answer_is_owed(events, owed):
+    assert Feed()(*events).owed is owed
+
+
+def test_a_turn_that_was_cut_off_is_owed_until_something_is_written():
+    feed = Feed(interrupted=True)
+    assert feed.store.owed
+    assert not feed(entry("a", None, says("ho"))).owed

@@ -1,0 +1,43 @@
+"""RPC mode: another program drives this one over its standard input and output. See docs/rpc.md."""
+
+from __future__ import annotations
+
+import argparse
+from functools import partial
+
+import trio
+from attrs import evolve
+
+from pi_trio.cli.lines import ByteLines
+from pi_trio.cli.options import open_chosen_session, runtime_config
+from pi_trio.cli.signals import until_signal
+from pi_trio.cli.stdio import BROKEN_PIPE, Output, reserved_output, tell
+from pi_trio.errors import PiError, UsageError
+from pi_trio.harness.runtime import open_runtime
+from pi_trio.remote.rpc.server import serve
+
+__all__ = ["run_rpc"]
+
+
+def run_rpc(namespace: argparse.Namespace) -> int:
+    """Serve the client at the other end of the pipes. Returns the exit status; raises `PiError`s."""
+    if namespace.messages:
+        raise UsageError("RPC mode takes no messages and no files: prompts come as commands")
+    with reserved_output() as output:
+        return trio.run(until_signal, partial(_serve, namespace, output))
+
+
+async def _serve(namespace: argparse.Namespace, output: Output) -> int:
+    try:
+        config = evolve(runtime_config(namespace), can_ask=True)
+        async with open_runtime(config) as runtime:
+            snapshot = await open_chosen_session(runtime, namespace)
+            for finding in snapshot.findings:
+                tell(finding)
+            await serve(runtime, snapshot.session.id, ByteLines().next, output.write)
+    except BrokenPipeError:  # nobody reads any more
+        return BROKEN_PIPE
+    except PiError as error:
+        tell(str(error))
+        return 1
+    return 0

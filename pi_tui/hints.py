@@ -1,0 +1,54 @@
+"""What a text that begins with a slash may become: pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from attrs import frozen
+
+if TYPE_CHECKING:
+    from pi_trio.remote.interface import CommandInfo
+
+__all__ = ["Hint", "argument_hints", "command_hints", "looks_like_command", "wants_argument"]
+
+_COMMAND = re.compile(r"/[A-Za-z][\w:-]*(?:\s|$)")
+"""How a command begins; a path has one more slash, or a dot."""
+
+
+@frozen
+class Hint:
+    """A line that the prompt may become, and what it would do."""
+
+    line: str
+    note: str = ""
+
+
+def looks_like_command(text: str) -> bool:
+    """Whether a text that no command answers to was meant as one."""
+    return _COMMAND.match(text) is not None
+
+
+def wants_argument(text: str) -> bool:
+    """Whether the command is written and something of it is still to come."""
+    return text.startswith("/") and " " in text and "\n" not in text
+
+
+def command_hints(text: str, commands: Iterable[CommandInfo]) -> list[Hint]:
+    """The commands whose names hold what is written; those that begin so come first."""
+    if not text.startswith("/") or any(character.isspace() for character in text):
+        return []
+    wanted = text[1:].lower()
+    found = [each for each in commands if wanted in each.name.lower()]
+    found.sort(key=lambda each: not each.name.lower().startswith(wanted))
+    return [Hint(f"/{each.name}", _note(each)) for each in found]
+
+
+def argument_hints(text: str, lines: Sequence[str]) -> list[Hint]:
+    """The completions of a command's argument; none when it is whole."""
+    return [] if text in lines else [Hint(each) for each in lines]
+
+
+def _note(info: CommandInfo) -> str:
+    return "  ".join(part for part in (info.argument_hint, info.description) if part)

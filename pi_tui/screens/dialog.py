@@ -1,0 +1,105 @@
+"""Dialogs at the foot of the screen: a title, lines to read, and keys. What they ask about stays in sight."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+from textual.app import ComposeResult
+from textual.screen import ModalScreen
+from textual.strip import Strip
+
+from pi_tui.items.paint import Look, line
+from pi_tui.theme import Theme
+from pi_tui.widgets.chrome import Rule
+from pi_tui.widgets.lines import LineView, OneLine
+
+__all__ = ["DEAF", "Details", "Dialog"]
+
+T = TypeVar("T")
+
+DEAF = 0.4
+"""Seconds in which a dialog that comes by itself takes no answer: what was being typed must not be one."""
+
+
+class Dialog(ModalScreen[T]):
+    """Gives None when it is left. `clock` gives seconds; only its differences count."""
+
+    DEFAULT_CSS = """
+    Dialog { align: center bottom; background: ansi_default; }
+    Dialog > * { background: ansi_default; width: 100%; }
+    """
+    answers: frozenset[str] = frozenset()
+    """The actions that are answers."""
+
+    def __init__(
+        self, title: str, hint: str, theme: Theme, clock: Callable[[], float], *, deaf: float = DEAF
+    ) -> None:
+        super().__init__()
+        self._deaf = deaf
+        self._heading = title
+        self._hint = hint
+        self._theme = theme
+        self._clock = clock
+        self._shown_at = clock()
+
+    def compose(self) -> ComposeResult:
+        """The dialog, top to bottom."""
+        yield Rule(self._theme, id="title")
+        yield Details(self._theme, self.draw)
+        yield _Keys(self._theme, self._hint)
+
+    def on_mount(self) -> None:
+        """Nothing else takes keys now."""
+        self.query_one(Rule).tell(self._heading, "borderAccent")
+        self.query_one(Details).focus()
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Answers are not heard at first."""
+        return action not in self.answers or self._clock() - self._shown_at >= self._deaf
+
+    def draw(self, look: Look) -> Sequence[Strip]:
+        """What there is to read."""
+        raise NotImplementedError
+
+
+class Details(LineView, can_focus=True):
+    """The lines of a dialog; as high as they need, up to a part of the screen."""
+
+    MOST = 0.6
+    """The part of the screen's height that they may take."""
+
+    def __init__(self, theme: Theme, draw: Callable[[Look], Sequence[Strip]]) -> None:
+        super().__init__(theme)
+        self._draw = draw
+        self._lines: Sequence[Strip] = ()
+
+    def on_resize(self) -> None:
+        """The width is known, or another."""
+        self.sync()
+
+    def sync(self) -> None:
+        """Draw the lines again."""
+        self._lines = self._draw(Look(self.width, self.theme))
+        self.styles.height = max(min(len(self._lines), int(self.app.size.height * self.MOST)), 1)
+        self.set_line_count(len(self._lines))
+
+    def line_at(self, y: int) -> Strip | None:
+        return self._lines[y] if y < len(self._lines) else None
+
+    def show_line(self, y: int) -> None:
+        """Scroll as little as brings a line into view."""
+        top, height = round(self.scroll_offset.y), int(self.styles.height.value if self.styles.height else 1)
+        if not top <= y < top + height:
+            self.scroll_to(y=y if y < top else y - height + 1, animate=False)
+
+
+class _Keys(OneLine):
+    """The line that names the keys."""
+
+    def __init__(self, theme: Theme, text: str) -> None:
+        super().__init__(theme)
+        self._text = text
+
+    def strip(self, width: int) -> Strip:
+        return line(width, [(f" {self._text}", self.theme["muted"])])

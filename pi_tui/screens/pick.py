@@ -1,0 +1,92 @@
+"""A choice among some lines; where there are many, letters narrow them down."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import ClassVar
+
+from textual import events
+from textual.binding import Binding, BindingType
+from textual.strip import Strip
+
+from pi_tui.items.paint import BOLD, Look, line, wrapped
+from pi_tui.screens.dialog import DEAF, Details, Dialog
+from pi_tui.theme import Theme
+from pi_tui.widgets.chrome import Rule
+
+__all__ = ["PickScreen"]
+
+
+class PickScreen(Dialog[int | None]):
+    """Gives the index of the chosen line. `text` is shown above them; both may be anybody's words."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("up", "move(-1)", show=False, priority=True),
+        Binding("down", "move(1)", show=False, priority=True),
+        Binding("pageup", "move(-10)", show=False, priority=True),
+        Binding("pagedown", "move(10)", show=False, priority=True),
+        Binding("enter", "choose", show=False, priority=True),
+        Binding("escape,ctrl+c", "leave", show=False, priority=True),
+    ]
+    answers = frozenset({"choose"})
+
+    def __init__(
+        self,
+        title: str,
+        choices: Sequence[str],
+        theme: Theme,
+        clock: Callable[[], float],
+        *,
+        text: str = "",
+        chosen: int = 0,
+        deaf: float = DEAF,
+    ) -> None:
+        hint = "↑ ↓ enter choose · letters search · esc leave"
+        super().__init__(title, hint, theme, clock, deaf=deaf)
+        self._choices = choices
+        self._text = text
+        self._wanted = ""
+        self._found = list(range(len(choices)))
+        self._at = chosen
+
+    def draw(self, look: Look) -> Sequence[Strip]:
+        """The text, and below it the lines that match."""
+        strips = wrapped(self._text, look.width, look.theme["text"]) if self._text else []
+        for at, index in enumerate(self._found):
+            here = at == self._at
+            mark = ("› " if here else "  ", look.theme["accent"])
+            style = look.theme["text"] + BOLD if here else look.theme["muted"]
+            ground = look.theme["selectedBg"] if here else None
+            strips.append(line(look.width, [mark, (self._choices[index], style)], ground=ground))
+        return strips
+
+    def on_key(self, event: events.Key) -> None:
+        """Letters search."""
+        if event.key == "backspace":
+            self._search(self._wanted[:-1])
+        elif event.is_printable and event.character:
+            self._search(self._wanted + event.character)
+
+    def action_move(self, by: int) -> None:
+        self._at = min(max(self._at + by, 0), max(len(self._found) - 1, 0))
+        details = self.query_one(Details)
+        details.sync()
+        details.show_line(details.virtual_size.height - len(self._found) + self._at)
+
+    def action_choose(self) -> None:
+        if self._found:
+            self.dismiss(self._found[self._at])
+
+    def action_leave(self) -> None:
+        self.dismiss(None)
+
+    def _search(self, wanted: str) -> None:
+        words = wanted.lower().split()
+        self._wanted = wanted
+        self._found = [
+            index for index, each in enumerate(self._choices) if all(word in each.lower() for word in words)
+        ]
+        self._at = 0
+        title = f"{self._heading} · {wanted}" if wanted else self._heading
+        self.query_one(Rule).tell(title, "borderAccent")
+        self.query_one(Details).sync()

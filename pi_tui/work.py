@@ -1,0 +1,355 @@
+"""What the screen has the runtime do: sessions, sending, stopping, the tree, commands.
+
+Each method is one thing that the user wants, from the key to the last word about it. They run
+beside the keys, and raise the runtime's `PiError`s to whoever started them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from pi_trio.errors import PiError, UsageError
+from pi_tui.hints import Hint, argument_hints, command_hints, looks_like_command
+
+if TYPE_CHECKING:
+    from pi_trio.approval import Question
+    from pi_trio.llm.protocol import Model
+    from pi_trio.remote.interface import CommandInfo, Runtime, Snapshot
+    from pi_tui.bridge import Bridge
+    from pi_tui.live import LiveSession
+    from pi_tui.outline import Row
+    from pi_tui.screens.question import Reply
+    from pi_tui.store import SessionStore
+    from pi_tui.widgets.prompt import Delivery, Prompt
+
+__all__ = ["View", "Work"]
+
+
+class View(Protocol):
+    """The screen, as far as it is needed here."""
+
+    @property
+    def prompt(self) -> Prompt: ...
+
+    async def show(self, store: SessionStore) -> None:
+        """Show a session in the place of the one before."""
+
+    def announce(self, live: LiveSession) -> None:
+        """Events of a session have arrived."""
+
+    def sync(self) -> None:
+        """Something has changed that no event tells."""
+
+    def find_hints(self) -> None:
+        """There are other commands now."""
+
+    def tell(self, message: str) -> None:
+        """Say something for a moment."""
+
+    def to_stream(self) -> None:
+        """Turn to the stream and its prompt."""
+
+    def to_end(self) -> None:
+        """Follow the end of the stream."""
+
+    def leave(self) -> None:
+        """End the program."""
+
+
+class Work:
+    """One session at a time, None before `begin`. `stopping` and `summarising` say what goes on."""
+
+    def __init__(self, view: View) -> None:
+        self.live: LiveSession | None = None
+        self.stopping = False
+        self.summarising = False
+        self._view = view
+        self._bridge: Bridge | None = None
+        self._sending = asyncio.Lock()
+        self._unsent: list[tuple[str, Delivery]] = []
+        self._places: list[tuple[str, str | None]] = []
+        self._commands: list[CommandInfo] = []
+
+    @property
+    def sending(self) -> bool:
+        """Whether a text is on its way, so that a run is about to start."""
+        return self._sending.locked()
+
+    @property
+    def _now(self) -> LiveSession:
+        assert self.live is not None  # noqa: S101  # callers have a session
+        return self.live
+
+    @property
+    def _store(self) -> SessionStore:
+        return self._now.store
+
+    # ---------------------------------------------------------------- sessions
+
+    async def begin(
+        self,
+        bridge: Bridge,
+        choose: Callable[[Runtime], Awaitable[Snapshot]],
+        messages: Sequence[str],
+    ) -> None:
+        """Open the first session, and send what was already written."""
+        self._bridge = bridge
+        await self.switch(choose)
+        for text in messages:
+            await self._deliver(text, "follow_up" if self._store.running else "send")
+        for text, delivery in self._unsent:
+            await self.submit(text, delivery)
+
+    async def switch(self, choose: Callable[[Runtime], Awaitable[Snapshot]]) -> None:
+        """Show another session. The one before stays open in the runtime, and a run in it goes on."""
+        from pi_tui.items.welcome import SUGGESTIONS
+        from pi_tui.live import LiveSession
+
+        assert self._bridge is not None  # noqa: S101  # `begin` came before
+        live = await LiveSession.open(self._bridge, choose, self._view.announce)
+        if self.live is not None:
+            await self.live.close()
+        self.live = live
+        await self._view.show(live.store)
+        prompt = self._view.prompt
+        prompt.remember(live.store.prompts())
+        prompt.suggestions = () if live.store.heads else SUGGESTIONS
+        prompt.put_back(await live.take_returned())
+        await self._learn_commands()
+        self._view.sync()
+
+    async def _learn_commands(self) -> None:
+        self._commands = await self._now.commands()
+        self._view.find_hints()
+
+    async def new_session(self) -> None:
+        """Begin another session."""
+        await self.switch(lambda runtime: runtime.new_session())
+
+    async def recover(self, live: LiveSession) -> None:
+        """Start again from a snapshot, after events were lost."""
+        await live.recover()
+        self._view.sync()
+
+    async def put_back_returned(self, live: LiveSession) -> None:
+        """Texts that were taken for use and not used come into the prompt."""
+        self._view.prompt.put_back(await live.take_returned())
+
+    async def load(self, ids: list[str]) -> None:
+        """Bring bodies that are seen now."""
+        await self._now.load(ids)
+        self._view.sync()
+
+    # ---------------------------------------------------------------- sending
+
+    async def submit(self, text: str, delivery: Delivery) -> None:
+        """Do what was written: a command of the user, a slash command, or a text for the model."""
+        if self.live is None:
+            self._unsent.append((text, delivery))
+        elif text.startswith("!"):
+            await self._shell(text)
+        elif not (text.startswith("/") and await self._command(text)):
+            await self._deliver(text, delivery)
+
+    async def _deliver(self, text: str, delivery: Delivery) -> None:
+        """Send one text after the other: side by side, the runtime may take them in any order."""
+        live = self._now
+        async with self._sending:
+            try:
+                await (live.queue(text) if delivery == "follow_up" else live.say(text))
+            except PiError:
+                self._view.prompt.put_back([text])
+                raise
+        self._view.to_end()
+
+    async def _shell(self, text: str) -> None:
+        """`!` runs a command and lets the model see it, `!!` keeps it from the model."""
+        private = text.startswith("!!")
+        command = text.lstrip("!").strip()
+        if not command:
+            raise UsageError("Write a command behind the !, and !! keeps it from the model.")
+        self._view.to_end()
+        try:
+            await self._now.shell(command, private=private)
+        except PiError:
+            self._view.prompt.put_back([text])
+            raise
+        finally:
+            self._view.sync()
+
+    async def _command(self, text: str) -> bool:
+        """Run a slash command. False if it is a text for the model, such as a path or a template."""
+        try:
+            told = await self._now.command(text)
+        except PiError:
+            self._view.prompt.put_back([text])
+            raise
+        if told is None:
+            return not self._is_for_model(text)
+        if told.session_id != self._now.id:
+            await self.switch(lambda runtime: runtime.snapshot(told.session_id))
+        for line in told.lines:
+            self._store.say(line)
+        self._view.prompt.put_back([told.text])
+        await self._learn_commands()  # it may have brought others
+        self._view.to_end()
+        self._view.sync()
+        if told.ended:
+            self._view.leave()
+        return True
+
+    def _is_for_model(self, text: str) -> bool:
+        """Whether a text is sent that no command took; if it is no template either, it comes back."""
+        name = text[1:].split(maxsplit=1)[:1]
+        if not looks_like_command(text) or any([each.name] == name for each in self._commands):
+            return True
+        self._view.prompt.put_back([text])
+        self._view.tell(f"there is no command /{name[0]}: /help lists them")
+        return False
+
+    def hints(self, text: str) -> list[Hint]:
+        """The commands that a text may become."""
+        return command_hints(text, self._commands)
+
+    async def argument_hints(self, text: str) -> list[Hint]:
+        """What may follow a command."""
+        return argument_hints(text, await self._now.complete(text))
+
+    async def continue_turn(self) -> None:
+        """Go on where an answer is owed or was cut off."""
+        await self._now.continue_turn()
+        self._view.to_end()
+
+    async def dequeue(self) -> None:
+        """Take the texts that wait back into the prompt."""
+        self._view.prompt.put_back(await self._now.take_queue())
+
+    # ---------------------------------------------------------------- stopping
+
+    async def stop(self) -> None:
+        """Stop the run; what waited comes back into the prompt."""
+        if self.live is None or self.stopping:
+            return
+        self.stopping = True
+        self._view.sync()
+        started = time.monotonic()
+        try:
+            async with self._sending:  # a text that is on its way is stopped with what it starts
+                turn = self._store.turn_number
+                texts = await self.live.abort()
+        finally:
+            self.stopping = False
+        took = (time.monotonic() - started) * 1000
+        self._view.prompt.put_back(texts)
+        self._store.say(f"■ You stopped turn {turn}. {took:.0f} ms.")
+        self._view.sync()
+
+    async def stop_summary(self) -> None:
+        """Stop the summary of a context or of a branch."""
+        await self._now.abort_summary()
+        self._view.sync()
+
+    async def stop_shell(self) -> None:
+        """Stop the user's command."""
+        await self._now.abort_shell()
+        self._view.sync()
+
+    async def stop_call(self, call_id: str) -> None:
+        """Stop one call; the run goes on."""
+        if not await self._now.abort_call(call_id):
+            self._view.tell("this call does not run any more")
+
+    async def answer(self, live: LiveSession, question: Question, reply: Reply) -> None:
+        """Answer a question about a call; the reason of a no is said to the model."""
+        if reply.stop:
+            await self.stop()
+            return
+        if reply.reason:
+            await live.say(reply.reason)
+        await live.answer(question.id, reply.answer)
+
+    # ---------------------------------------------------------------- the tree
+
+    async def go(self, target_id: str, *, summarise: bool = False) -> None:
+        """Move to an entry; before a prompt its text comes into the prompt."""
+        stopped = await self._make_way()
+        live, store = self._now, self._store
+        place = (live.id, store.leaf_id)
+        self.summarising = summarise
+        self._view.sync()
+        try:
+            moved = await live.navigate(target_id, summarise=summarise)
+        finally:
+            self.summarising = False
+            self._view.sync()
+        if summarise and moved.leaf_id == place[1]:
+            self._view.tell("no summary was made, and nothing has moved")
+            return
+        self._places.append(place)
+        self._arrive(moved.text, stopped)
+
+    async def fork(self, row: Row) -> None:
+        """Go on from a row in a new session. The one before is left as it is, running or not."""
+        place = (self._now.id, self._store.leaf_id)
+        moved = await self._now.fork(row.id, before=row.kind == "prompt")
+        await self.switch(lambda runtime: runtime.snapshot(moved.session_id))
+        self._places.append(place)
+        self._arrive(moved.text, "Forked into a new session; `-` in the tree goes back.")
+
+    async def back(self) -> None:
+        """Return to where the last move came from."""
+        if self.live is None or not self._places:
+            self._view.tell("there is no earlier place")
+            return
+        session_id, leaf_id = self._places[-1]
+        stopped = ""
+        if session_id != self.live.id:
+            await self.switch(lambda runtime: runtime.snapshot(session_id))
+        elif leaf_id is None:
+            self._view.tell("the earlier place was before the first prompt")
+            return
+        else:
+            stopped = await self._make_way()
+            await self.live.navigate(leaf_id)
+        self._places.pop()
+        self._arrive("", stopped)
+
+    async def _make_way(self) -> str:
+        """Stop a turn that runs, and say what is to be said about that where one arrives."""
+        if not self._store.running:
+            return ""
+        turn = self._store.turn_number
+        await self.stop()
+        return f"■ Turn {turn} was running there and was stopped; `-` in the tree goes back to it."
+
+    def _arrive(self, text: str, notice: str) -> None:
+        """After a move: to the stream, with the text of the prompt that was there."""
+        self._view.prompt.put_back([text])
+        self._view.prompt.remember(self._store.prompts())
+        if notice:
+            self._store.say(notice)
+        self._view.to_stream()
+        self._view.sync()
+
+    # ---------------------------------------------------------------- the model
+
+    async def set_model(self, model: Model) -> None:
+        """Use another model from the next request on."""
+        await self._now.set_model(model)
+        self._view.sync()
+
+    async def next_thinking_level(self) -> None:
+        """The next level that the model can do, around the end."""
+        from pi_trio.llm.thinking import supported_levels
+
+        store = self._store
+        possible: list[str] = list(supported_levels(store.model))
+        at = possible.index(store.thinking_level) if store.thinking_level in possible else -1
+        if len(possible) < 2:
+            self._view.tell(f"{store.model.id} has no thinking levels")
+            return
+        await self._now.set_thinking_level(possible[(at + 1) % len(possible)])
+        self._view.sync()
