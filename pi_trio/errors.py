@@ -7,6 +7,7 @@
     ├── SummaryError          the model: a summary that cannot be used, so nothing was changed
     ├── StorageError          the disk: something could not be written or read
     │   └── SessionError      … a session file
+    │       ├── SessionExistsError   it is here already
     │       ├── SessionFormatError   the file is not a session, or a damaged one
     │       └── SessionLockedError   another process is writing it
     ├── ConfigError           the configuration: a file, key, flag or credential
@@ -31,6 +32,7 @@ __all__ = [
     "PiError",
     "ProviderError",
     "SessionError",
+    "SessionExistsError",
     "SessionFormatError",
     "SessionLockedError",
     "StorageError",
@@ -80,6 +82,10 @@ class SessionError(StorageError):
 
 class SessionFormatError(SessionError):
     """The file is not a session. It was left as it is, byte for byte."""
+
+
+class SessionExistsError(SessionError):
+    """A session of this id is here already; nothing was made."""
 
 
 class SessionLockedError(SessionError):

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from pi_trio.llm import demo
 from pi_trio.messages import AssistantMessage, TextContent, ToolCall, ToolResultMessage, Usage, UserMessage
 from pi_trio.session.entries import MessageEntry
 from pi_trio.session.session import Session
@@ -38,6 +39,12 @@ def shared() -> Path:
     if not folder.is_dir():
         pytest.skip(f"no recorded data at {folder}")
     return folder
+
+
+@pytest.fixture
+def demo_in_a_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The demo model does not wait between the pieces of its answers."""
+    monkeypatch.setattr(demo, "DELTA_INTERVAL", 0.0)
 
 
 class Log:

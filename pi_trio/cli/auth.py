@@ -4,24 +4,22 @@ from __future__ import annotations
 
 import argparse
 import getpass
-import os
 import sys
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import trio
 
-from pi_trio.cli.options import make_parser
+from pi_trio.cli.options import add_command, make_parser
 from pi_trio.cli.stdio import say
 from pi_trio.errors import ConfigError, PiError
 from pi_trio.llm.auth import checked_key, literal
-from pi_trio.llm.auth_file import read_entries, remove_entry, store_entry
+from pi_trio.llm.auth_file import copy_keys, remove_entry, store_entry
 from pi_trio.llm.catalogue import Provider
 from pi_trio.llm.listing import can_list, check_key
 from pi_trio.llm.registry import Models
 from pi_trio.llm.sign_in import SIGN_INS
-from pi_trio.resources.paths import absolute, find_agent_dir
+from pi_trio.resources.paths import absolute, find_agent_dir, find_pi_dir
 from pi_trio.resources.settings import Settings, load_settings
 
 __all__ = ["run"]
@@ -37,20 +35,22 @@ def run(argv: Sequence[str]) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = make_parser("pi-trio auth", "Keys of model providers, kept in auth.json for you alone to read.")
+    parser = make_parser(
+        "pi-trio auth", "Look after the keys of model providers, kept in auth.json for you alone to read."
+    )
     acts = parser.add_subparsers(metavar="COMMAND", required=True)
-    login = acts.add_parser("login", help="store a key, read from the keyboard or standard input")
-    login.add_argument("provider", metavar="PROVIDER")
+    login = add_command(acts, "login", "store a key, read from the keyboard or standard input")
+    login.add_argument("provider", metavar="PROVIDER", help="such as openai or anthropic")
     login.add_argument("--key", action="store_true", help="ask for a key where signing in is possible too")
     login.set_defaults(act=_login)
-    logout = acts.add_parser("logout", help="remove a stored key")
-    logout.add_argument("provider", metavar="PROVIDER")
+    logout = add_command(acts, "logout", "remove a stored key")
+    logout.add_argument("provider", metavar="PROVIDER", help="such as openai or anthropic")
     logout.set_defaults(act=_logout)
-    check = acts.add_parser("check", help="ask providers whether they take the keys")
+    check = add_command(acts, "check", "ask providers whether they take the keys")
     check.add_argument("providers", nargs="*", metavar="PROVIDER", help="default: all that have a key")
     check.set_defaults(act=_check)
-    bring = acts.add_parser("import-pi", help="copy the API keys that pi has stored")
-    bring.add_argument("--from", dest="source", metavar="DIR", help="pi's folder (default: ~/.pi/agent)")
+    bring = add_command(acts, "import-pi", "copy the API keys that pi has stored")
+    bring.add_argument("--from", dest="source", metavar="DIR", help="pi's directory (default: ~/.pi/agent)")
     bring.set_defaults(act=_import_pi)
     return parser
 
@@ -149,25 +149,13 @@ async def _problem(models: Models, provider: Provider, proxy: str | None) -> str
 
 
 def _import_pi(models: Models, settings: Settings, options: argparse.Namespace) -> int:
-    named = options.source or os.environ.get("PI_CODING_AGENT_DIR") or "~/.pi/agent"
-    source: Path = absolute(named) / "auth.json"
+    folder = absolute(options.source) if options.source else find_pi_dir()
+    source = folder / "auth.json"
     if source.resolve() == models.auth.path.resolve():
         raise ConfigError(f"{source} is the file that is used already.")
-    entries, known = read_entries(source), read_entries(models.auth.path)
-    if not entries:
+    outcomes = copy_keys(source, models.auth.path)
+    if not outcomes:
         raise ConfigError(f"There are no keys in {source}.")
-    for provider, entry in entries.items():
-        outcome = _why_not(provider, entry, known)
-        if outcome is None:
-            store_entry(models.auth.path, provider, entry)
-        say(f"{provider}: {outcome or 'copied'}")
+    for provider, outcome in outcomes.items():
+        say(f"{provider}: {outcome}")
     return 0
-
-
-def _why_not(provider: str, entry: Any, known: Mapping[str, Any]) -> str | None:
-    """Why a credential of pi's is left there; None if it can be copied."""
-    if provider in known:
-        return "left out, since one is stored already"
-    if not isinstance(entry, dict) or entry.get("type") != "api_key":
-        return "left out: two programs that share a login log each other out; please log in here too"
-    return None

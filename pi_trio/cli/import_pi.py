@@ -23,8 +23,8 @@ def run(argv: Sequence[str]) -> int:
     namespace = parser.parse_args(argv)
 
     from pi_trio.resources.config import RuntimeConfig
-    from pi_trio.resources.import_pi import find_pi_dir, import_pi
-    from pi_trio.resources.paths import absolute
+    from pi_trio.resources.import_pi import import_pi
+    from pi_trio.resources.paths import absolute, find_pi_dir
 
     source = absolute(namespace.directory) if namespace.directory else find_pi_dir()
     for line in import_pi(source, RuntimeConfig.load(), dry_run=namespace.dry_run):

@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
+import argparse
 import gc
 import os
 import signal
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING
 
 from pi_trio.cli.options import add_session_arguments, make_parser, parse
 from pi_trio.errors import PiError
 from pi_trio.session.collector import paused_collector
 
-if TYPE_CHECKING:
-    import argparse
-
 __all__ = ["main"]
 
 _DESCRIPTION = """\
-Talk to a coding agent. On a terminal this opens the full screen; with --print, or when input or
-output is not a terminal, it answers the messages on standard output and ends."""
+Talk to a coding agent. On a terminal this opens the full screen; with --print,
+or when input or output is not a terminal, it answers the messages on standard
+output and ends."""
+
+_EPILOG = """commands, each with its own --help:
+  auth                  look after the keys of model providers
+  chat                  talk in plain lines, without the full screen
+  doctor                look at everything that a start needs
+  import-pi             copy sessions, skills, templates, themes and keys of pi
+  models                look up the models that can be asked
+  sessions              list, search, show, export and check session files"""
 
 _COMMANDS: Mapping[str, str] = {
     "auth": "pi_trio.cli.auth",
@@ -67,7 +73,8 @@ def _run_command(module: str, arguments: list[str]) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = make_parser("pi-trio", _DESCRIPTION)
-    parser.epilog = f"Other commands, each with its own --help: {', '.join(sorted(_COMMANDS))}."
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.epilog = _EPILOG
     output = parser.add_argument_group("output")
     output.add_argument("-p", "--print", action="store_true", help="answer on standard output and end")
     output.add_argument(

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import trio
 
-from pi_trio.cli.options import make_parser
+from pi_trio.cli.options import add_command, make_parser
 from pi_trio.cli.stdio import say, tell
 from pi_trio.codec import dumps, to_json
 from pi_trio.errors import ConfigError, PiError
@@ -36,18 +36,22 @@ def run(argv: Sequence[str]) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = make_parser("pi-trio models", "The models that can be asked, and those that could be.")
+    parser = make_parser("pi-trio models", "Look up the models that can be asked, and those that could be.")
     acts = parser.add_subparsers(metavar="COMMAND", required=True)
-    listing = acts.add_parser("list", help="models that have a key, and those of servers on this machine")
+    listing = add_command(acts, "list", "list models that have a key, and those of servers on this machine")
     listing.add_argument("pattern", nargs="?", metavar="PATTERN", help="part of a name, or `provider/*`")
-    listing.add_argument("--all", action="store_true", help="also those without a key")
-    listing.add_argument("--json", action="store_true", help="as lines of JSON, in the form of models.json")
+    listing.add_argument("--all", action="store_true", help="list also those without a key")
+    listing.add_argument(
+        "--json", action="store_true", help="print one JSON object a line, in the form of models.json"
+    )
     listing.set_defaults(act=_list)
-    search = acts.add_parser("search", help="all known models with these words in their name")
-    search.add_argument("pattern", metavar="WORDS")
-    search.add_argument("--json", action="store_true", help="as lines of JSON, in the form of models.json")
+    search = add_command(acts, "search", "list all known models with these words in their name")
+    search.add_argument("pattern", metavar="WORDS", help="part of a name, or `provider/*`")
+    search.add_argument(
+        "--json", action="store_true", help="print one JSON object a line, in the form of models.json"
+    )
     search.set_defaults(act=_list, all=True)
-    refresh = acts.add_parser("refresh", help="ask providers which models they have now")
+    refresh = add_command(acts, "refresh", "ask providers which models they have now")
     refresh.add_argument("providers", nargs="*", metavar="PROVIDER", help="default: all that have a key")
     refresh.set_defaults(act=_refresh)
     return parser
@@ -60,13 +64,16 @@ def _list(models: Models, options: argparse.Namespace) -> int:
     trio.run(models.discover, _LOOK_FOR)
     known = models.all() if options.all else models.available()
     chosen = [model for model in known if _matches(model, options.pattern or "")]
+    if not chosen:
+        tell(f"no model is called {options.pattern!r}")
+        return 1
     if options.json:
         for model in chosen:
             say(dumps(to_json(model)).decode())
     else:
         for line in [*_table(models, chosen), "", _dates(models)]:
             say(line)
-    return 0 if chosen else 1
+    return 0
 
 
 def _matches(model: Model, pattern: str) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from pi_trio.errors import UsageError
 
@@ -16,14 +16,29 @@ if TYPE_CHECKING:
     from pi_trio.remote.interface import Runtime, Snapshot
     from pi_trio.resources.config import RuntimeConfig
 
-__all__ = ["add_session_arguments", "make_parser", "open_chosen_session", "parse", "runtime_config"]
+__all__ = [
+    "add_command",
+    "add_session_arguments",
+    "make_parser",
+    "open_chosen_session",
+    "parse",
+    "runtime_config",
+]
 
 
 def make_parser(prog: str, description: str) -> argparse.ArgumentParser:
     """A parser with `--help` and `--version` that takes options by their full names only."""
-    parser = argparse.ArgumentParser(prog=prog, description=description, allow_abbrev=False)
+    parser = _Parser(prog=prog, description=description, allow_abbrev=False)
     parser.add_argument("-v", "--version", action=_ShowVersion, help="show the version and exit")
     return parser
+
+
+def add_command(commands: Any, name: str, text: str) -> argparse.ArgumentParser:
+    """A parser for one of the commands of a program, which `text` tells of in the help of both."""
+    added: argparse.ArgumentParser = commands.add_parser(
+        name, help=text, description=f"{text[0].upper()}{text[1:]}.", allow_abbrev=False
+    )
+    return added
 
 
 def add_session_arguments(parser: argparse.ArgumentParser) -> None:
@@ -120,6 +135,13 @@ async def open_chosen_session(runtime: Runtime, namespace: argparse.Namespace) -
     if namespace.resume:
         return await runtime.continue_session()
     return await runtime.new_session()
+
+
+class _Parser(argparse.ArgumentParser):
+    """Says in one line what is wrong."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"{self.prog}: {message} (see {self.prog} --help)\n")
 
 
 class _ShowVersion(argparse.Action):

@@ -8,11 +8,11 @@ from pathlib import Path
 from attrs import frozen
 
 from pi_trio.errors import UsageError
+from pi_trio.images import read_header
 from pi_trio.messages import ImageContent
 from pi_trio.plain_file import read_plain_file
 from pi_trio.resources.paths import absolute
 from pi_trio.tools.failure import ToolError
-from pi_trio.tools.images import read_header
 from pi_trio.tools.picture import picture
 
 __all__ = ["Prompt", "gather_prompts"]

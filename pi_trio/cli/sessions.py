@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-from pi_trio.cli.options import make_parser
-from pi_trio.errors import SessionError, UsageError
-from pi_trio.resources.paths import absolute
-from pi_trio.text import sanitise
+from pi_trio.cli.options import add_command, make_parser
+from pi_trio.cli.stdio import say, tell
+from pi_trio.errors import ConfigError, SessionError, UsageError
+from pi_trio.resources.paths import absolute, find_pi_dir
 
 if TYPE_CHECKING:
     from pi_trio.session.repository import SessionRepository
@@ -23,9 +22,6 @@ __all__ = ["run"]
 
 Command: TypeAlias = "Callable[[SessionRepository, argparse.Namespace], int]"
 
-_BROKEN_PIPE = 141
-"""The status of a program that SIGPIPE ended."""
-
 _WHICH = "a path, or an id or the beginning of one"
 
 
@@ -33,13 +29,7 @@ def run(arguments: Sequence[str]) -> int:
     """Do what the command line after `sessions` says. Returns the exit status; raises `PiError`s."""
     namespace = _parser().parse_args(arguments)
     command: Command = namespace.command
-    try:
-        status = command(_repository(namespace.session_dir), namespace)
-        sys.stdout.flush()
-    except BrokenPipeError:  # the reader has enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        return _BROKEN_PIPE
-    return status
+    return command(_repository(namespace.session_dir), namespace)
 
 
 def _repository(session_dir: str | None) -> SessionRepository:
@@ -55,45 +45,49 @@ def _repository(session_dir: str | None) -> SessionRepository:
 
 def _parser() -> argparse.ArgumentParser:
     parser = make_parser("pi-trio sessions", "Look after session files.")
-    parser.add_argument("--session-dir", metavar="DIR", help="where sessions are, if all in one folder")
+    parser.add_argument("--session-dir", metavar="DIR", help="keep sessions in this one folder")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
 
     def add(name: str, command: Command, text: str, which: str | None = None) -> argparse.ArgumentParser:
-        sub = commands.add_parser(name, help=text, description=text, allow_abbrev=False)
+        sub = add_command(commands, name, text)
         sub.set_defaults(command=command)
         if which is not None:
             sub.add_argument("which", metavar="WHICH", nargs="+" if which == "several" else None, help=_WHICH)
         return sub
 
-    found = add("list", _list, "the sessions of this directory, the latest first")
-    search = add("search", _search, "the sessions that have all the words in their name or in what was said")
-    search.add_argument("words", nargs="+", metavar="WORD", help="or '\"several words\"' that stand together")
+    found = add("list", _list, "list the sessions of this directory, the latest first")
+    search = add(
+        "search", _search, "list the sessions that have all the words in their name or in what was said"
+    )
+    search.add_argument(
+        "words", nargs="+", metavar="WORD", help="a word, or '\"several words\"' that stand together"
+    )
     for sub in (found, search):
-        sub.add_argument("--all", action="store_true", help="of all directories")
-        sub.add_argument("--json", action="store_true", help="one JSON object a line")
-    add("show", _show, "the current branch of a session, to be read", "one")
+        sub.add_argument("--all", action="store_true", help="list those of all directories")
+        sub.add_argument("--json", action="store_true", help="print one JSON object a line")
+    add("show", _show, "show the current branch of a session", "one")
     rename = add("rename", _rename, "give a session a name", "one")
     rename.add_argument("name", metavar="NAME", help="empty takes the name away")
     delete = add(
         "delete", _delete, "put sessions into the trash, or delete them where there is none", "several"
     )
-    delete.add_argument("-y", "--yes", action="store_true", help="do not ask")
-    fork = add("fork", _fork, "a new session from the current branch of one", "one")
-    fork.add_argument("entry", nargs="?", metavar="ENTRY", help="up to this entry, on whatever branch")
-    fork.add_argument("--before", action="store_true", help="up to what is before the entry")
-    fork.add_argument("--whole", action="store_true", help="all branches, as a session of this directory")
+    delete.add_argument("-y", "--yes", action="store_true", help="delete without asking")
+    fork = add("fork", _fork, "make a new session of the current branch of one", "one")
+    fork.add_argument(
+        "entry", nargs="?", metavar="ENTRY", help="take what leads to this entry, on whatever branch"
+    )
+    fork.add_argument("--before", action="store_true", help="take only what is before the entry")
+    fork.add_argument(
+        "--whole", action="store_true", help="take all branches, into a session of this directory"
+    )
     export = add("export", _export, "write a session as a page, as Markdown or as lines", "one")
     export.add_argument("file", metavar="FILE", help="its name ends in .html, .md or .jsonl")
     export.add_argument("--mask", action="store_true", help="replace what looks like a secret")
-    export.add_argument("--force", action="store_true", help="replace FILE")
+    export.add_argument("--force", action="store_true", help="replace FILE if it is there")
     bring = add("import-pi", _import, "take in session files of pi, or from elsewhere")
     bring.add_argument("paths", nargs="*", metavar="PATH", help="files or folders; default: all that pi has")
     add("check", _check, "tell everything that is odd in session files", "several")
     return parser
-
-
-def _print(text: str) -> None:
-    sys.stdout.write(sanitise(text) + "\n")
 
 
 # ------------------------------------------------------------------ looking
@@ -123,9 +117,9 @@ def _print_summary(summary: SessionSummary, namespace: argparse.Namespace, excer
     about = summary.name or summary.first_message[:200] or "(no messages)"
     place = f"  {summary.cwd}" if namespace.all else ""
     when = f"{summary.modified.astimezone():%Y-%m-%d %H:%M}"
-    _print(f"{summary.id}  {when}{place}  {' '.join(about.split())[:100]}")
+    say(f"{summary.id}  {when}{place}  {' '.join(about.split())[:100]}")
     if excerpt:
-        _print(f"    {excerpt}")
+        say(f"    {excerpt}")
 
 
 def _fields(summary: SessionSummary) -> dict[str, str | None]:
@@ -155,7 +149,7 @@ def _check(repository: SessionRepository, namespace: argparse.Namespace) -> int:
     for which in namespace.which:
         path = repository.find(which)
         for finding in check_file(path):
-            _print(f"{path}:{finding.line}: {finding.text}")
+            say(f"{path}:{finding.line}: {finding.text}")
             found += 1
     return 1 if found else 0
 
@@ -164,12 +158,8 @@ def _opened(repository: SessionRepository, which: str) -> Session:
     """A session to be read, with what is odd in it on standard error."""
     session = repository.open(which, writable=False)
     for finding in session.findings:
-        _tell(finding)
+        tell(finding)
     return session
-
-
-def _tell(sentence: str) -> None:
-    sys.stderr.write(f"pi-trio: {sanitise(sentence)}\n")
 
 
 # ------------------------------------------------------------------ changing
@@ -186,7 +176,7 @@ def _delete(repository: SessionRepository, namespace: argparse.Namespace) -> int
         return 1
     for path in paths:
         _, is_in_trash = repository.delete(str(path))
-        _print(f"{'put into the trash' if is_in_trash else 'deleted'}: {path}")
+        say(f"{'put into the trash' if is_in_trash else 'deleted'}: {path}")
     return 0
 
 
@@ -194,7 +184,7 @@ def _is_agreed(paths: Sequence[Path]) -> bool:
     if not sys.stdin.isatty():
         raise UsageError("nobody can be asked whether to delete: say --yes")
     for path in paths:
-        _print(str(path))
+        say(str(path))
     return input("Delete? [y/N] ").strip().lower() in ("y", "yes")
 
 
@@ -209,7 +199,7 @@ def _fork(repository: SessionRepository, namespace: argparse.Namespace) -> int:
     else:
         fork, _ = repository.fork(source, namespace.entry, "before" if namespace.before else "at")
     fork.save()
-    _print(f"{fork.id}  {fork.path}")
+    say(f"{fork.id}  {fork.path}")
     fork.close()
     return 0
 
@@ -256,17 +246,18 @@ def _import(repository: SessionRepository, namespace: argparse.Namespace) -> int
     failed = 0
     for path in _sources(namespace.paths):
         try:
-            _print(f"{path} -> {repository.import_file(path)}")
+            say(f"{path} -> {repository.import_file(path)}")
         except SessionError as error:
-            _tell(str(error))
+            tell(str(error))
             failed += 1
     return 1 if failed else 0
 
 
 def _sources(paths: Sequence[str]) -> Iterator[Path]:
-    from pi_trio.resources.import_pi import find_pi_dir
-
-    for path in map(absolute, paths) if paths else [find_pi_dir() / "sessions"]:
+    of_pi = find_pi_dir() / "sessions"
+    if not paths and not of_pi.is_dir():
+        raise ConfigError(f"{of_pi} is not there: pi keeps its sessions in it")
+    for path in map(absolute, paths) if paths else [of_pi]:
         if path.is_dir():
             yield from sorted(path.rglob("*.jsonl"))
         else:

@@ -71,7 +71,7 @@ def plan_branch(
     messages = _newest(_messages(session, path, left), usable(size, reserve))
     if not messages:
         return _NOTHING
-    files = files_of(node.message for node in nodes_of(left, session.entry) if node.message is not None)
+    files = files_of(node.message for node in nodes_of(left, session.speech) if node.message is not None)
     for head in left:
         files |= Files.from_details(_details(session, head))
     return BranchPlan(old_leaf_id=old, common_id=common, messages=messages, files=files)
@@ -101,7 +101,7 @@ def _messages(session: Session, path: Sequence[EntryHead], left: Sequence[EntryH
     said: list[AgentMessage] = []
     if chosen.compaction is not None and chosen.compaction.id in ids:
         said.append(CompactionSummaryMessage(chosen.compaction.summary, chosen.compaction.tokens_before))
-    nodes = nodes_of([head for head in chosen.heads if head.id in ids], session.entry)
+    nodes = nodes_of([head for head in chosen.heads if head.id in ids], session.speech)
     messages = (node.message for node in nodes if node.message is not None)
     return [*said, *(each for each in messages if not isinstance(each, ToolResultMessage))]
 

@@ -38,9 +38,9 @@ def find_cut(nodes: Sequence[Node], keep: int) -> Cut | None:
     if place is None or place <= begin:
         return None
     turn = None if _opens_turn(nodes[place]) else _turn_before(nodes, place)
-    while nodes[place - 1].message is None:
+    while nodes[place - 1].message is None or nodes[place - 1].id == nodes[place].id:
         place -= 1
-    return Cut(place, turn)
+    return Cut(place, turn if turn is None or turn < place else None)
 
 
 def _reached(nodes: Sequence[Node], keep: int) -> int | None:

@@ -22,7 +22,6 @@ from pi_trio.messages import (
     ThinkingContent,
     ToolCall,
 )
-from pi_trio.session.context import SPEAKING, message_of
 from pi_trio.session.session import Session
 
 __all__ = ["Meter", "estimate", "estimate_all", "estimate_text", "estimated", "measure", "told_size"]
@@ -142,12 +141,10 @@ def measure(session: Session) -> Meter:
     for head in session.tree.up(session.get_leaf_id()):
         if head.type in ("compaction", "context_edit"):
             break
-        message = message_of(session.entry(head.id)) if head.type in SPEAKING else None
-        if message is None:
-            continue
-        later.append(message)
-        if told_size(message) is not None:
-            return _followed(Meter(), reversed(later))
+        for message in reversed(tuple(session.speech.said(head))):
+            later.append(message)
+            if told_size(message) is not None:
+                return _followed(Meter(), reversed(later))
     return estimated(session)
 
 

@@ -9,7 +9,7 @@ from pi_trio.compaction.estimate import estimate_all
 from pi_trio.compaction.files import Files, files_of
 from pi_trio.compaction.surface import Node, Surface, surface_of
 from pi_trio.messages import AgentMessage, SystemMessage
-from pi_trio.session.context import SPEAKING, context_before
+from pi_trio.session.context import context_before
 from pi_trio.session.session import Session
 
 __all__ = ["TOO_SMALL", "CompactionSettings", "Nothing", "Plan", "make_plan", "usable"]
@@ -101,8 +101,10 @@ def make_plan(session: Session, *, keep: int, size: int) -> Plan | Nothing:
 
 def _ends_with_summary(session: Session) -> bool:
     """Whether nothing was said since the last compaction."""
-    types = (head.type for head in session.tree.up(session.get_leaf_id()))
-    return next((each for each in types if each in SPEAKING or each == "compaction"), None) == "compaction"
+    for head in session.tree.up(session.get_leaf_id()):
+        if head.type == "compaction" or session.speech.speaks(head):
+            return head.type == "compaction"
+    return False
 
 
 def _planned(session: Session, surface: Surface, cut: Cut, size: int) -> Plan:
@@ -112,7 +114,7 @@ def _planned(session: Session, surface: Surface, cut: Cut, size: int) -> Plan:
     first_kept_id = nodes[cut.kept].id
     new = _messages(nodes[: cut.kept])
     files = files_of(new)
-    covered = context_before(branch, first_kept_id, session.entry).messages
+    covered = context_before(branch, first_kept_id, session.speech).messages
     if previous is not None and not previous.from_hook:
         files |= Files.from_details(previous.details)
     return Plan(

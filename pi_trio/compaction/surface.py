@@ -8,18 +8,12 @@ from attrs import frozen
 
 from pi_trio.compaction.estimate import estimate
 from pi_trio.loop.convert import convert_message
-from pi_trio.messages import (
-    AgentMessage,
-    AssistantMessage,
-    CustomMessage,
-    ToolResultMessage,
-    UserMessage,
-    is_blank,
-    sendable,
-)
-from pi_trio.session.context import SPEAKING, Read, edited, message_of, select
+from pi_trio.messages import AgentMessage, AssistantMessage, SystemMessage, ToolResultMessage
+from pi_trio.session.context import select
 from pi_trio.session.entries import CompactionEntry
+from pi_trio.session.repair import fit
 from pi_trio.session.session import Session
+from pi_trio.session.speech import Speech
 from pi_trio.session.tree import EntryHead
 
 __all__ = ["Node", "Surface", "nodes_of", "surface_of"]
@@ -29,6 +23,7 @@ __all__ = ["Node", "Surface", "nodes_of", "surface_of"]
 class Node:
     """An entry, what models see of it (None: nothing), and the tokens of that.
 
+    An entry of which a projector makes several messages has a node for each.
     System messages count as nothing here: they make one state, which no summary replaces.
     """
 
@@ -49,10 +44,10 @@ def surface_of(session: Session) -> Surface:
     """The surface of the session's branch. Reads what counts, and nothing older."""
     branch = session.tree.branch(session.get_leaf_id())
     chosen = select(branch, session.entry)
-    return Surface(chosen.compaction, nodes_of(chosen.heads, session.entry))
+    return Surface(chosen.compaction, nodes_of(chosen.heads, session.speech))
 
 
-def nodes_of(heads: Sequence[EntryHead], read: Read) -> tuple[Node, ...]:
+def nodes_of(heads: Sequence[EntryHead], speech: Speech) -> tuple[Node, ...]:
     """The nodes of these entries, with the latest edit that is among them applied.
 
     As in a context, a result without a call, or a second one, is nothing, and nor is a blank turn.
@@ -61,26 +56,19 @@ def nodes_of(heads: Sequence[EntryHead], read: Read) -> tuple[Node, ...]:
     nodes: list[Node] = []
     owed: set[str] = set()
     for head in heads:
-        message = _message(head, edits.get(head.id), read)
-        if isinstance(message, AssistantMessage):
-            owed = {call.id for call in message.tool_calls}
-        elif isinstance(message, ToolResultMessage):
-            if message.tool_call_id not in owed:
-                message = None
-            else:
-                owed.remove(message.tool_call_id)
-        nodes.append(Node(head.id) if message is None else Node(head.id, message, estimate(message)))
+        said = map(fit, speech.said(head, edits.get(head.id)))
+        shown = [message for message in said if message is not None and _is_shown(message, owed)]
+        nodes += [Node(head.id, message, estimate(message)) for message in shown] or [Node(head.id)]
     return tuple(nodes)
 
 
-def _message(head: EntryHead, edit_id: str | None, read: Read) -> AgentMessage | None:
-    if head.type not in SPEAKING or head.detail == "system":
-        return None
-    entry = read(head.id)
-    kept = entry if edit_id is None else edited(entry, read(edit_id))
-    message = None if kept is None else message_of(kept)
+def _is_shown(message: AgentMessage, owed: set[str]) -> bool:
+    """Whether models see it here. `owed` are the calls of the last answer that have no result yet."""
     if isinstance(message, AssistantMessage):
-        message = sendable(message)
-    elif isinstance(message, (UserMessage, CustomMessage)) and is_blank(message.content):
-        return None
-    return message if message is not None and convert_message(message) is not None else None
+        owed.clear()
+        owed.update(call.id for call in message.tool_calls)
+    elif isinstance(message, ToolResultMessage):
+        if message.tool_call_id not in owed:
+            return False
+        owed.remove(message.tool_call_id)
+    return not isinstance(message, SystemMessage) and convert_message(message) is not None

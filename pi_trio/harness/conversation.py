@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pi_trio.loop.convert import LlmView
 from pi_trio.messages import AgentMessage, LlmMessage, SystemMessage
 from pi_trio.session.context import SessionContext, fold_system
+from pi_trio.session.repair import fit
 
 __all__ = ["Conversation"]
 
@@ -22,11 +23,11 @@ class Conversation:
         self._view = LlmView()
 
     def add(self, message: AgentMessage) -> None:
-        """The next message of the branch."""
+        """The next message of the branch, of which stays what can be sent, as when the file is read."""
         if isinstance(message, SystemMessage):
             self.system = fold_system([message] if self.system is None else [self.system, message])
-        else:
-            self.transcript.append(message)
+        elif (kept := fit(message)) is not None:
+            self.transcript.append(kept)
 
     def llm_messages(self) -> Sequence[LlmMessage]:
         """The transcript as models know it."""

@@ -39,7 +39,7 @@ from pi_trio.loop.driver import (
 )
 from pi_trio.loop.hooks import AgentContext, Hooks, RequestContext, TurnUpdate
 from pi_trio.loop.lifetime import Lifetime
-from pi_trio.messages import AgentMessage, AssistantMessage, CustomMessage
+from pi_trio.messages import AgentMessage, AssistantMessage, CustomMessage, ToolResultMessage
 from pi_trio.session import facts
 from pi_trio.session.entries import (
     CustomMessageEntry,
@@ -239,14 +239,23 @@ class HarnessDriver:
         )
 
     def commit(self, *records: AgentMessage | Fact) -> None:
+        """What a model or a tool has said is taken also if there is no room for it.
+
+        It is then the first that is written. Before anything follows from it there is another
+        record, at the latest the end of the step, which raises as long as there is no room.
+        """
         harness = self._harness
         for record in records:
             if isinstance(record, Fact):
                 harness.session.append(facts.fact(record.name, harness.session.id, **self._data(record)))
                 continue
-            item = self._claimed.pop(id(record), None)
-            extra = {} if item is None else {"inboxId": item.id}
-            harness.session.append(_entry(record, extra))
+            item = self._claimed.get(id(record))
+            entry = _entry(record, {} if item is None else {"inboxId": item.id})
+            if isinstance(record, (AssistantMessage, ToolResultMessage)):
+                harness.write_or_keep(entry)
+            else:
+                harness.session.append(entry)
+            self._claimed.pop(id(record), None)
             self.new_messages.append(record)
             harness.conversation.add(record)
             harness.compactor.meter.add(record)

@@ -1,4 +1,4 @@
-"""`AgentHarness`: one session, its inbox, and the runs that work it off.
+"""`AgentHarness`: one session, and the runs that work off what is said to it.
 
 Everything durable is an entry of the session file, written before anything follows from
 it. Commands are plain calls on the trio thread; what they cause is told in events.
@@ -6,16 +6,15 @@ it. Commands are plain calls on the trio thread; what they cause is told in even
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import attrs
 import trio
-from attrs import field, frozen
 
 from pi_trio.compaction.branch import plan_branch, summarise_branch
-from pi_trio.compaction.plan import CompactionSettings, Nothing
+from pi_trio.compaction.plan import Nothing
 from pi_trio.errors import BusyError, StorageError, UsageError
 from pi_trio.events import (
     AgentEvent,
@@ -26,41 +25,31 @@ from pi_trio.events import (
     CompactionResult,
     CompactionStart,
     EntryAppended,
-    InboxClaimed,
-    InboxDiscarded,
-    InboxInserted,
-    InputReturned,
     MessageEnd,
     MessageStart,
     MessageUpdate,
-    QueueUpdate,
     SessionInfoChanged,
     ToolExecutionEnd,
     ToolExecutionStart,
 )
-from pi_trio.extensions.host import Delivery
 from pi_trio.harness.compactor import Compactor
 from pi_trio.harness.conversation import Conversation
 from pi_trio.harness.driver import HarnessDriver
-from pi_trio.harness.inbox import Inbox, InboxItem, Splice, Target
+from pi_trio.harness.input import Input
+from pi_trio.harness.options import HarnessOptions
 from pi_trio.harness.points import Checkpoint, CheckpointHandler, Handlers, Waterfall, WaterfallHandler
-from pi_trio.harness.recovery import closers, read_remains
+from pi_trio.harness.recovery import Remains, closers, read_remains
 from pi_trio.harness.requests import RequestLog
 from pi_trio.harness.retry import RetryPolicy
 from pi_trio.hub import Hub
-from pi_trio.llm.auth import Credential
 from pi_trio.llm.partial import PartialView
-from pi_trio.llm.protocol import Model, StreamFunction, StreamOptions, ThinkingLevel, ToolCallStart
+from pi_trio.llm.protocol import Model, ThinkingLevel, ToolCallStart
 from pi_trio.loop.arguments import preload
-from pi_trio.loop.driver import QueueMode
 from pi_trio.loop.grammar import guarded
-from pi_trio.loop.hooks import Hooks
 from pi_trio.loop.run import run_agent_loop
-from pi_trio.messages import AgentMessage, AssistantMessage, ImageContent, UserMessage
-from pi_trio.session import facts
-from pi_trio.session.entries import Entry, MessageEntry, SessionInfoEntry
+from pi_trio.messages import AgentMessage, AssistantMessage, UserMessage
+from pi_trio.session.entries import CustomEntry, Entry, MessageEntry, SessionInfoEntry
 from pi_trio.session.session import Session
-from pi_trio.tool import ExecutionMode, Tool
 
 __all__ = ["AgentHarness", "HarnessOptions"]
 
@@ -70,39 +59,7 @@ R = TypeVar("R")
 CONTINUE = "Continue."
 
 
-def _no_sections(_tools: Sequence[Tool]) -> dict[str, str]:
-    return {}
-
-
-@frozen(kw_only=True)
-class HarnessOptions:
-    """How a session is worked on.
-
-    `sections` makes the system prompt's sections for the active tools. `credential` is asked
-    before each request. `record_stream` keeps in each answer when its pieces came. `findings`
-    are for a person to know. `abort_grace` is how long, in seconds, hooks and listeners may
-    still take after an abort.
-    """
-
-    stream_function: Callable[[Model], StreamFunction]
-    credential: Callable[[Model], Awaitable[Credential]]
-    tools: tuple[Tool, ...] = ()
-    sections: Callable[[Sequence[Tool]], dict[str, str]] = _no_sections
-    hooks: Hooks = field(factory=Hooks)
-    request: StreamOptions = field(factory=StreamOptions)
-    steering_mode: QueueMode = "all"
-    follow_up_mode: QueueMode = "one-at-a-time"
-    tool_execution: ExecutionMode = "parallel"
-    max_parallel_tool_calls: int = 10
-    retry: RetryPolicy = field(factory=RetryPolicy)
-    compaction: CompactionSettings = field(factory=CompactionSettings)
-    branch_reserve: int = 16_384
-    record_stream: bool = True
-    findings: tuple[str, ...] = ()
-    abort_grace: float = 2.0
-
-
-class AgentHarness:
+class AgentHarness(Input):
     """Drives one session. Its runs are tasks of `nursery`, which must outlive it.
 
     `model` and `thinking_level` hold for the next request; the branch remembers them with it.
@@ -121,17 +78,14 @@ class AgentHarness:
         model: Model,
         thinking_level: ThinkingLevel = "off",
     ) -> None:
-        self.session = session
+        super().__init__(session, Hub(guarded(self._reduce)), options)
         self.options = options
         self.model = model
         self.thinking_level: ThinkingLevel = thinking_level
-        self.hub = Hub(guarded(self._reduce))
         self.handlers = Handlers()
-        self.inbox = Inbox(self._record_splice, options.steering_mode, options.follow_up_mode)
         self.requests = RequestLog(session)
         self.compactor = Compactor(self, options.compaction)
         self.auto_retry = options.retry.enabled
-        self.returned: list[AgentMessage] = []
         self._nursery = nursery
         self._driver: HarnessDriver | None = None
         self._maintenance: trio.CancelScope | None = None
@@ -143,6 +97,7 @@ class AgentHarness:
         self._closed = False
         self._saving = trio.Lock()
         self._conversation: Conversation | None = None
+        self._outdated = False
         self._waiting: list[AgentMessage] = []
         self._streaming: AssistantMessage | PartialView | None = None
         self._running_calls: dict[str, ToolExecutionStart] = {}
@@ -157,12 +112,25 @@ class AgentHarness:
     def _take_up(self) -> None:
         remains = read_remains(self.session)
         self.turns = remains.turns
-        self.interruption = remains.interruption
         self.findings = tuple(remains.findings)
-        self._closers = list(closers(self.session, remains))
         for change in remains.waiting:
             self.inbox.apply(change)
         self.returned = [item.message for item in remains.lost]
+        self._take_up_open(remains)
+
+    def _take_up_open(self, remains: Remains) -> None:
+        """A turn that has no end: what is to be written before anything else."""
+        self.interruption = remains.interruption
+        self._closers = list(closers(self.session, remains))
+
+    def _take_up_failed(self) -> None:
+        """The disk has refused something of the run, which then ended as by a crash."""
+        remains = read_remains(self.session)
+        self._take_up_open(remains)
+        if remains.lost:
+            self._return(item.message for item in remains.lost)
+        self.requests = RequestLog(self.session)
+        self.branch_changed()
 
     # ------------------------------------------------------------------ state
 
@@ -215,31 +183,6 @@ class AgentHarness:
 
     # ------------------------------------------------------------------ input
 
-    def prompt(self, text: str, images: Iterable[ImageContent] = ()) -> None:
-        """Open a turn. Raises `BusyError` while a run is in progress."""
-        if self.running:
-            raise BusyError("The agent is already processing a prompt: steer, follow up, or abort first.")
-        self._insert("next-turn", user_message(text, images), first=True)
-        self._wake()
-
-    def steer(self, text: str, images: Iterable[ImageContent] = ()) -> None:
-        """Say something before the next request; idle: open a turn with it."""
-        self._insert("next-step", user_message(text, images))
-        self._wake()
-
-    def follow_up(self, text: str, images: Iterable[ImageContent] = ()) -> None:
-        """Say something when the agent would stop; idle: open a turn with it."""
-        self._insert("next-turn", user_message(text, images))
-        self._wake()
-
-    def inject(self, message: AgentMessage) -> None:
-        """Add to the next step, or to the first step of the next turn. Wakes nobody."""
-        self._insert("next-step", message)
-
-    def next_turn(self, text: str, images: Iterable[ImageContent] = ()) -> None:
-        """Park something until the next prompt or follow-up. Wakes nobody."""
-        self._insert("next-turn", user_message(text, images), parked=True)
-
     def continue_(self) -> None:
         """Go on from the branch as it is: an answer is owed, or was cut off.
 
@@ -255,38 +198,6 @@ class AgentHarness:
         if isinstance(last, AssistantMessage):
             self._insert("next-turn", UserMessage.of(CONTINUE), first=True)
         self._start(owed=not isinstance(last, AssistantMessage))
-
-    def edit_queued(self, item_id: str, text: str) -> None:
-        """Put another text in the place of one that waits. Raises `UsageError` if it does not."""
-        self._tell_change(self.inbox.replace(item_id, user_message(text, ())))
-
-    def remove_queued(self, item_id: str) -> None:
-        """Take one out that waits. Raises `UsageError` if it does not."""
-        self._tell_change(self.inbox.remove(item_id))
-
-    def move_queued(self, item_id: str, place: int) -> None:
-        """Put one that waits in another place of its list. Raises `UsageError` if it does not."""
-        for change in self.inbox.move(item_id, place):
-            self._tell_change(change)
-
-    def send(self, message: AgentMessage, deliver: Delivery) -> None:
-        """Put any message into the inbox, as `steer`, `follow_up` or `next_turn` would."""
-        target: Target = "next-step" if deliver == "steer" else "next-turn"
-        self._insert(target, message, parked=deliver == "next_turn")
-        if deliver != "next_turn":
-            self._wake()
-
-    def clear_queue(self) -> QueueUpdate:
-        """Take out what waits, and hand it back."""
-        waiting = self.inbox.summary()
-        for change in self.inbox.clear():
-            self._tell_change(change)
-        return waiting
-
-    def take_returned(self) -> list[AgentMessage]:
-        """What was claimed and not used, once."""
-        taken, self.returned = self.returned, []
-        return taken
 
     async def abort(self) -> None:
         """Stop what is in progress and wait until it is over. What waits in the inbox stays there."""
@@ -311,7 +222,10 @@ class AgentHarness:
             self.append_waiting()
 
     def append_waiting(self) -> None:
-        """Write what waited for the end of a step, since nothing may part a call from its result."""
+        """Write, and take in, what waited for the end of a step: nothing may part a call from its result."""
+        if self._outdated:
+            self._outdated = False
+            self.branch_changed()
         while self._waiting:
             conversation = self.conversation  # read before the message is in the file
             self.session.append(MessageEntry(self._waiting[0]))
@@ -375,11 +289,7 @@ class AgentHarness:
         self._conversation = None
         self.compactor.changed()
         if self._driver is None:
-            self._closers = list(closers(self.session, read_remains(self.session)))
-
-    def append_fact(self, name: str, **data: Any) -> None:
-        """Write a fact of this session."""
-        self.session.append(facts.fact(name, self.session.id, **data))
+            self._take_up_open(read_remains(self.session))
 
     def _refuse_while_busy(self, what: str) -> None:
         if self.busy:
@@ -387,7 +297,11 @@ class AgentHarness:
 
     @contextmanager
     def _maintaining(self) -> Iterator[None]:
-        """Work on an idle session. Input that comes meanwhile waits and runs after it."""
+        """Work on an idle session. Input that comes meanwhile waits and runs after it.
+
+        Raises `StorageError` if what was said before cannot be saved: nothing is asked then.
+        """
+        self.session.flush()
         self._idle = trio.Event()
         with trio.CancelScope() as scope:
             self._maintenance = scope
@@ -399,64 +313,30 @@ class AgentHarness:
                 self._start_again()
 
     def record(self, entry: Entry) -> str:
-        """Write an entry that is no message. Gives its id."""
+        """Write an entry that is no message. Gives its id. What a projector makes of it is seen by
+        models now, or from the end of the running step on.
+        """
         self._close_interruption()
-        return self.session.append(entry).id
+        added = self.session.append(entry)
+        if isinstance(entry, CustomEntry) and self.session.speech.projects(entry.custom_type):
+            self._outdated = True
+            if not self.running:
+                self.append_waiting()
+        return added.id
 
     def set_session_name(self, name: str | None) -> None:
         """Name the session; None removes its name."""
         self.record(SessionInfoEntry(name))
         self.hub.post(SessionInfoChanged(self.session.name))
 
-    # ------------------------------------------------------------------ the inbox, told
-
-    def _insert(
-        self, target: Target, message: AgentMessage, *, first: bool = False, parked: bool = False
-    ) -> None:
-        self._close_interruption()
-        self._tell_change(self.inbox.add(target, InboxItem.new(message, parked=parked), first=first))
-
-    def _record_splice(self, change: Splice) -> None:
-        self.append_fact(facts.INBOX_SPLICED, **change.to_json())
-
-    def _tell_change(self, change: Splice | None) -> None:
-        if change is None:
-            return
-        for item in change.removed:
-            self.hub.post(InboxDiscarded(item.id, item.message))
-        for item in change.inserted:
-            self.hub.post(InboxInserted(item.id, item.message))
-        if self.running:
-            self.tell_queue()
-
-    def tell_claimed(self, items: Iterable[InboxItem], turn: int) -> None:
-        """Tell what a turn took out for use."""
-        for item in items:
-            self.hub.post(InboxClaimed(item.id, item.message, turn))
-        self.tell_queue()
-
-    def tell_queue(self) -> None:
-        """Tell what waits, if that has changed."""
-        waiting = self.inbox.summary()
-        if waiting != self._told_queue:
-            self._told_queue = waiting
-            self.hub.post(waiting)
-
-    def hand_back(self, items: Sequence[InboxItem]) -> None:
-        """Tell, durably, that claimed input was not used; it is offered until somebody takes it."""
-        self.append_fact(facts.INBOX_RETURNED, items=[item.to_json() for item in items])
-        messages = tuple(item.message for item in items)
-        self.returned += messages
-        self.hub.post(InputReturned(messages))
-
     # ------------------------------------------------------------------ runs
 
     def _close_interruption(self) -> None:
         """Write what makes a file whole that a crash left open, before anything else is written."""
         if self._closers:
-            waiting, self._closers = self._closers, []
-            for entry in waiting:
-                self.session.append(entry)
+            while self._closers:
+                self.session.append(self._closers[0])
+                del self._closers[0]
             self.interruption = None
             self._conversation = None
             self.compactor.changed()
@@ -483,6 +363,9 @@ class AgentHarness:
         try:
             await run_agent_loop(driver)
             self.append_waiting()
+        except StorageError as error:
+            self._failure = error
+            self._take_up_failed()
         except Exception as error:
             self._failure = error
         finally:
@@ -497,7 +380,10 @@ class AgentHarness:
         await self.save()
 
     async def aclose(self) -> None:
-        """Stop the run, save, let go of the file, and end every subscription."""
+        """Stop the run, save, let go of the file, and end every subscription.
+
+        Raises `StorageError`, after all that, if there was no room for what was said last.
+        """
         await self.abort()
         await self.save()
         self._closed = True
@@ -542,10 +428,3 @@ class AgentHarness:
                 self._running_calls.pop(event.tool_call_id, None)
             case _:
                 pass
-
-
-def user_message(text: str, images: Iterable[ImageContent]) -> UserMessage:
-    """A person's input. Raises `UsageError` if there is nothing in it."""
-    if not text.strip() and not images:
-        raise UsageError("There is nothing to send: the text is blank.")
-    return UserMessage.of(text, images)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -13,31 +13,30 @@ import trio
 from attrs import evolve, frozen
 
 from pi_trio.approval import Answer, GateMode
-from pi_trio.compaction.plan import CompactionSettings
-from pi_trio.errors import BusyError, ConfigError, UsageError
+from pi_trio.errors import BusyError, StorageError, UsageError
 from pi_trio.events import CompactionResult, QueueUpdate, ThinkingLevelChanged
+from pi_trio.harness.choices import choose_level, choose_model, notice_of
+from pi_trio.harness.configured import gate_policy, harness_options, tools_for
 from pi_trio.harness.furnishing import Furnishing
 from pi_trio.harness.harness import AgentHarness, HarnessOptions
 from pi_trio.harness.questions import Questions
-from pi_trio.harness.retry import RetryPolicy
 from pi_trio.harness.shell import UserShell
 from pi_trio.hub import Outbox
 from pi_trio.llm.auth import Credential
-from pi_trio.llm.protocol import Model, StreamOptions, ThinkingLevel
-from pi_trio.llm.registry import ModelChoice, Models
+from pi_trio.llm.protocol import Model
+from pi_trio.llm.registry import Models
 from pi_trio.llm.thinking import LEVELS, clamp_level
 from pi_trio.loop.hooks import Hooks
 from pi_trio.messages import AgentMessage, BashExecutionMessage, ImageContent, UserMessage, text_of
 from pi_trio.nursery import plain_nursery
 from pi_trio.remote.interface import CommandInfo, Disposition, ForkPosition, Moved, SessionInfo, Snapshot
 from pi_trio.resources.config import RuntimeConfig
-from pi_trio.resources.import_pi import find_pi_dir, import_pi
+from pi_trio.resources.import_pi import import_pi
+from pi_trio.resources.paths import find_pi_dir
 from pi_trio.resources.trust import Trust
 from pi_trio.session.branching import before, prompt_text
 from pi_trio.session.repository import SessionRepository
 from pi_trio.session.session import Session
-from pi_trio.tool import Tool
-from pi_trio.tools import READING_TOOLS, TOOL_NAMES, chosen_tools, coding_tools
 from pi_trio.tools.environment import LocalEnvironment
 from pi_trio.tools.gate import Gate, Policy, edit_preview
 
@@ -89,10 +88,20 @@ class LocalRuntime:
         self._hosted: dict[str, _Hosted] = {}
 
     async def aclose(self) -> None:
-        """Close every session."""
-        async with trio.open_nursery() as closing:
+        """Close every session. Raises the first `StorageError` of them when all are closed."""
+        failures: list[StorageError] = []
+
+        async def close(session_id: str) -> None:
+            try:
+                await self.close_session(session_id)
+            except StorageError as error:
+                failures.append(error)
+
+        async with plain_nursery() as closing:
             for session_id in list(self._hosted):
-                closing.start_soon(self.close_session, session_id)
+                closing.start_soon(close, session_id)
+        for failure in failures:
+            raise failure
 
     # ------------------------------------------------------------------ sessions
 
@@ -107,8 +116,11 @@ class LocalRuntime:
 
     async def open_session(self, reference: str) -> Snapshot:
         """See `Runtime`."""
-        known = self._already_open(reference)
-        return self._snapshot(known) if known else self._host(self.repository.open(reference))
+        if reference in self._hosted:
+            return self._snapshot(reference)
+        path = self.repository.find(reference)
+        known = self._already_open(path)
+        return self._snapshot(known) if known else self._host(self.repository.open(str(path.absolute())))
 
     async def close_session(self, session_id: str) -> None:
         """See `Runtime`."""
@@ -117,8 +129,10 @@ class LocalRuntime:
         await hosted.harness.abort()
         await hosted.furnishing.unload()
         await hosted.environment.aclose()
-        await hosted.harness.aclose()
-        self._hosted.pop(session_id, None)
+        try:
+            await hosted.harness.aclose()
+        finally:
+            self._hosted.pop(session_id, None)
 
     def harness(self, session_id: str) -> AgentHarness:
         """The driver of an open session, for who is in the same process and needs more than `Runtime`."""
@@ -222,7 +236,9 @@ class LocalRuntime:
         """See `Runtime`."""
         hosted = self._open(session_id)
         hosted.policy.mode = mode
-        hosted.furnishing.set_tools(hosted.harness, self._tools(hosted.environment, mode))
+        hosted.furnishing.set_tools(
+            hosted.harness, tools_for(hosted.furnishing.config, hosted.environment, mode)
+        )
 
     # ------------------------------------------------------------------ the tree
 
@@ -321,33 +337,6 @@ class LocalRuntime:
         """See `Runtime`."""
         self._open(session_id).furnishing.set_trust(folder, trusted)
 
-    def _choose_model(self, session: Session) -> ModelChoice:
-        """The flag wins over what the branch used, which wins over the settings and the default."""
-        config, settings = self.config, self.config.settings
-        if config.demo:
-            return ModelChoice(self.registry.get_model("demo/demo").model)
-        if config.model is not None:
-            return self.registry.get_model(config.model)
-        remembered = session.branch_settings().model
-        wishes = [
-            "/".join(remembered) if remembered else None,
-            "/".join(filter(None, (settings.default_provider, settings.default_model))) or None,
-        ]
-        for wish in filter(None, wishes):
-            try:
-                choice = self.registry.get_model(wish)
-            except ConfigError:
-                continue  # the notice names the model that is used instead
-            if self.registry.key_source(choice.model.provider):
-                return choice
-        return ModelChoice(self.registry.default_model())
-
-    def _choose_level(self, session: Session, choice: ModelChoice) -> ThinkingLevel:
-        said = session.branch_settings().thinking
-        remembered = next((level for level in LEVELS if level == said), None)
-        level = choice.thinking_level or self.config.thinking_level or remembered
-        return clamp_level(choice.model, level or self.config.settings.default_thinking_level)
-
     async def _credential(self, model: Model) -> Credential:
         return await self.registry.credential(model, self.config.api_key)
 
@@ -363,29 +352,29 @@ class LocalRuntime:
             raise UsageError(f"The session {session_id} is not open.")
         return hosted
 
-    def _already_open(self, reference: str) -> str | None:
-        """The id of the open session that a path or id names: its file is locked, by us."""
+    def _already_open(self, path: Path) -> str | None:
+        """The id of the open session of this file, which nobody else may write now."""
         for session_id, hosted in self._hosted.items():
-            path = hosted.harness.session.path
-            if reference == session_id or (path is not None and Path(reference).absolute() == path):
+            ours = hosted.harness.session.path
+            if ours is not None and ours.resolve() == path.resolve():
                 return session_id
         return None
 
     def _host(self, session: Session) -> Snapshot:
-        choice = self._choose_model(session)
+        choice = choose_model(self.config, self.registry, session)
         cwd = Path(session.cwd) if Path(session.cwd or "?").is_dir() else self.config.cwd
         furnishing = Furnishing(self.config if cwd == self.config.cwd else self.config.at(cwd))
         settings = furnishing.config.settings
         environment = LocalEnvironment(
             cwd, shell=settings.shell_path, command_prefix=settings.shell_command_prefix or ""
         )
-        policy = self._policy(environment)
+        policy = gate_policy(furnishing.config, environment)
         harness = AgentHarness(
             session,
             self._options(environment, furnishing, policy.mode),
             self._nursery,
             model=choice.model,
-            thinking_level=self._choose_level(session, choice),
+            thinking_level=choose_level(self.config, session, choice),
         )
         questions = Questions(harness.hub)
         gate = Gate(
@@ -406,56 +395,15 @@ class LocalRuntime:
         hosted.harness.options = evolve(options, hooks=hooks)
         hosted.furnishing.load(hosted.harness, self.registry)
 
-    def _policy(self, environment: LocalEnvironment) -> Policy:
-        rules = self.config.settings.gate
-        try:
-            return Policy(environment, self.config.mode or rules.mode, allow=rules.allow, deny=rules.deny)
-        except ValueError as error:  # to go on without a rule that forbids something would be worse
-            raise ConfigError(f"settings.json: gate: {error}") from None
-
-    def _tools(self, environment: LocalEnvironment, mode: GateMode) -> tuple[Tool, ...]:
-        chosen = chosen_tools(self.config.settings.default_tools)
-        return tuple(coding_tools(environment, READING_TOOLS if mode == "read-only" else chosen))
-
-    def _unknown_tools(self) -> Iterator[str]:
-        for name in chosen_tools(self.config.settings.default_tools):
-            if name not in TOOL_NAMES:
-                there_are = ", ".join(TOOL_NAMES)
-                yield f"settings.json: defaultTools: there is no tool {name!r}; there are {there_are}"
-
     def _options(
         self, environment: LocalEnvironment, furnishing: Furnishing, mode: GateMode
     ) -> HarnessOptions:
-        settings = furnishing.config.settings
-        retry = settings.retry
-        return HarnessOptions(
+        return harness_options(
+            furnishing.config,
             stream_function=self.registry.stream_function,
             credential=self._credential,
-            tools=self._tools(environment, mode),
+            tools=tools_for(furnishing.config, environment, mode),
             sections=furnishing.sections,
-            steering_mode=settings.steering_mode,
-            follow_up_mode=settings.follow_up_mode,
-            compaction=CompactionSettings(
-                enabled=settings.compaction.enabled,
-                reserve_tokens=settings.compaction.reserve_tokens,
-                keep_recent_tokens=settings.compaction.keep_recent_tokens,
-            ),
-            branch_reserve=settings.branch_summary.reserve_tokens,
-            record_stream=settings.record_stream,
-            max_parallel_tool_calls=settings.max_parallel_tool_calls,
-            retry=RetryPolicy(
-                enabled=retry.enabled,
-                max_retries=retry.max_retries,
-                base_delay=retry.base_delay_ms / 1000,
-                max_delay=retry.max_agent_delay_ms / 1000,
-                longest_wish=retry.provider.max_retry_delay_ms / 1000 or None,
-            ),
-            request=StreamOptions(
-                cache_retention=self.config.cache_retention,
-                idle_timeout=settings.http_idle_timeout_ms / 1000,
-                proxy=settings.http_proxy,
-            ),
-            findings=tuple(self._unknown_tools()),
         )
 
     def _snapshot(self, session_id: str) -> Snapshot:
@@ -485,7 +433,8 @@ class LocalRuntime:
             mode=hosted.policy.mode,
             questions=hosted.questions.open,
             shell_running=hosted.shell.running,
-            notice=self._notice(harness.model),
+            unsaved=session.unsaved,
+            notice=notice_of(self.config, self.registry, harness.model),
             findings=(
                 *hosted.furnishing.findings,
                 *map(str, self.registry.findings),
@@ -494,19 +443,6 @@ class LocalRuntime:
                 *session.findings,
             ),
         )
-
-    def _notice(self, model: Model) -> str:
-        """The model, where its key comes from, and what it costs: before anything is spent."""
-        if model.provider == "demo":
-            why = "" if self.config.demo else " · no key was found for any provider"
-            return f"{model.reference}{why} · free, no network"
-        source = "key that was passed" if self.config.api_key else self.registry.key_source(model.provider)
-        price = "price unknown"
-        if model.cost is not None and not model.cost.input and not model.cost.output:
-            price = "free"
-        elif model.cost is not None:
-            price = f"${model.cost.input:g} in, ${model.cost.output:g} out per million tokens"
-        return f"{model.reference} · {source or 'no key found'} · {price}"
 
 
 def _texts(messages: Iterable[AgentMessage]) -> tuple[str, ...]:

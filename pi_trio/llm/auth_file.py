@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 import json
-import os
-import tempfile
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from pi_trio.errors import ConfigError, StorageError
-from pi_trio.resources.jsonc import load_jsonc
+from pi_trio.errors import ConfigError
+from pi_trio.jsonc import load_jsonc
+from pi_trio.private_files import locked, write_private
 
-__all__ = ["read_entries", "remove_entry", "store_entry"]
-
-_STALE = 30.0  # seconds after which the holder of a lock is taken for dead, as pi does
-_PATIENCE = 10.0
-_POLL = 0.05
+__all__ = ["copy_keys", "read_entries", "remove_entry", "store_entry"]
 
 
 def read_entries(path: Path) -> dict[str, Any]:
@@ -50,61 +44,37 @@ def remove_entry(path: Path, provider: str) -> bool:
         return entries.pop(provider, None) is not None
 
 
+def copy_keys(source: Path, target: Path, *, dry_run: bool = False) -> Mapping[str, str]:
+    """Store the API keys of another such file whose providers have no credential here.
+
+    Logins stay where they are: two programs that renew one refresh token log each other out.
+    Gives by provider, in words, what was done, or with `dry_run` would be; raises as `store_entry`.
+    """
+    theirs, ours = read_entries(source), read_entries(target)
+    left = {provider: _why_left(provider, entry, ours) for provider, entry in theirs.items()}
+    keys = {provider: theirs[provider] for provider, reason in left.items() if reason is None}
+    if keys and not dry_run:
+        with _changing(target) as entries:
+            for provider, entry in keys.items():
+                entries.setdefault(provider, entry)
+    return {
+        provider: reason or ("to be copied" if dry_run else "copied") for provider, reason in left.items()
+    }
+
+
+def _why_left(provider: str, entry: Any, ours: Mapping[str, Any]) -> str | None:
+    if provider in ours:
+        return "there already"
+    kind = entry.get("type") if isinstance(entry, dict) else None
+    if kind == "api_key":
+        return None
+    return "a login, which is left there; log in here anew" if kind == "oauth" else "left out: no API key"
+
+
 @contextmanager
 def _changing(path: Path) -> Iterator[dict[str, Any]]:
     """The entries under the lock; what is changed in them is written at the end."""
-    try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        target = path.resolve()
-        with _locked(target):
-            entries = read_entries(target)
-            yield entries
-            _replace(target, (json.dumps(entries, indent=2, ensure_ascii=False) + "\n").encode())
-    except OSError as error:
-        raise StorageError(f"{path} cannot be written: {error.strerror}", path) from error
-
-
-def _replace(path: Path, data: bytes) -> None:
-    """Write all of the file or nothing; nobody but its owner ever reads it."""
-    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")  # made with mode 0600
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(name).replace(path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
-
-
-@contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    """Hold the lock that pi takes too: a folder beside the file."""
-    lock = path.with_name(f"{path.name}.lock")
-    deadline = time.monotonic() + _PATIENCE
-    while not _acquired(lock):
-        if time.monotonic() > deadline:
-            raise StorageError(f"{path} is being changed by another program.", path)
-        time.sleep(_POLL)
-    try:
-        yield
-    finally:
-        lock.rmdir()
-
-
-def _acquired(lock: Path) -> bool:
-    try:
-        lock.mkdir()
-    except FileExistsError:
-        _break_if_stale(lock)
-        return False
-    return True
-
-
-def _break_if_stale(lock: Path) -> None:
-    try:
-        if time.time() - lock.stat().st_mtime > _STALE:
-            lock.rmdir()
-    except FileNotFoundError:
-        pass  # released meanwhile
+    with locked(path):
+        entries = read_entries(path)
+        yield entries
+        write_private(path, (json.dumps(entries, indent=2, ensure_ascii=False) + "\n").encode())

@@ -16,11 +16,11 @@ from typing import Any
 from attrs import field, frozen
 
 from pi_trio.codec import dumps, from_json, loads
-from pi_trio.errors import StorageError
 from pi_trio.llm.auth import ProviderKeys
 from pi_trio.llm.loose import get, objects, text
 from pi_trio.llm.protocol import Model
 from pi_trio.plain_file import read_plain_file
+from pi_trio.private_files import write_private
 
 __all__ = ["Listed", "Provider", "build_providers", "built_in_date", "merged", "read_listed", "write_listed"]
 
@@ -147,10 +147,4 @@ def write_listed(path: Path, listed: Mapping[str, Sequence[Mapping[str, Any]]]) 
     now = datetime.now(UTC).isoformat(timespec="seconds")
     all_listed = read_listed(path) | {name: Listed(now, models) for name, models in listed.items()}
     data = {name: {"date": each.date, "models": list(each.models)} for name, each in all_listed.items()}
-    new = path.with_name(f".{path.name}.new")
-    try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        new.write_bytes(dumps({"providers": data}))
-        new.replace(path)
-    except OSError as error:
-        raise StorageError(f"{path} cannot be written: {error.strerror}", path) from error
+    write_private(path, dumps({"providers": data}))

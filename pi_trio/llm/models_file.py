@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from pi_trio.errors import ConfigError
-from pi_trio.resources.jsonc import JsonDocument, read_jsonc
+from pi_trio.jsonc import JsonDocument, read_jsonc
 
 __all__ = ["check_models", "read_models_file"]
 

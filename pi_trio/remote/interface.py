@@ -70,6 +70,7 @@ class Snapshot:
     `heads` are all entries in file order; bodies are asked for with `Runtime.entries`.
     `interrupted` tells that the program ended in a turn, which `continue_turn` goes on with;
     `returned` are the texts of input that was claimed and not used, until somebody takes them.
+    `unsaved` counts the entries that there was no room for yet on the disk.
     `findings` are sentences about what was odd in the file. `notice` says what a person should
     know before the first prompt, such as which credential was found. `questions` wait for `Runtime.answer`.
     """
@@ -90,6 +91,7 @@ class Snapshot:
     mode: GateMode = "auto"
     questions: tuple[Question, ...] = ()
     shell_running: bool = False
+    unsaved: int = 0
     notice: str = ""
     findings: tuple[str, ...] = ()
 

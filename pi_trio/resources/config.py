@@ -80,7 +80,7 @@ class RuntimeConfig:
         return cls(
             cwd=cwd,
             agent_dir=agent_dir,
-            session_dir=absolute(chosen) if chosen else None,
+            session_dir=_session_folder(chosen) if chosen else None,
             settings=settings,
             model=model,
             thinking_level=level,
@@ -104,6 +104,13 @@ class RuntimeConfig:
         approve = self.approve if cwd == self.cwd else None
         trust, settings, findings = _judge(self.agent_dir, cwd, approve)
         return evolve(self, cwd=cwd, approve=approve, trust=trust, settings=settings, findings=findings)
+
+
+def _session_folder(text: str) -> Path:
+    folder = absolute(text)
+    if folder.exists() and not folder.is_dir():
+        raise ConfigError(f"{folder} cannot keep sessions: it is no folder")
+    return folder
 
 
 def _judge(agent_dir: Path, cwd: Path, approve: bool | None) -> tuple[Trust, Settings, tuple[str, ...]]:

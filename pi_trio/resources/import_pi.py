@@ -6,31 +6,23 @@ programs that renew one refresh token log each other out.
 
 from __future__ import annotations
 
-import json
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TypeAlias
 
-from attrs import frozen
-
-from pi_trio.errors import ConfigError, SessionError
+from pi_trio.errors import ConfigError, SessionError, SessionExistsError
+from pi_trio.llm.auth_file import copy_keys
+from pi_trio.private_files import write_new
 from pi_trio.resources.config import RuntimeConfig
-from pi_trio.resources.jsonc import load_jsonc
-from pi_trio.resources.paths import absolute, files_below, home_directory, is_file, is_folder
-from pi_trio.resources.private_files import locked, write_new, write_private
+from pi_trio.resources.paths import files_below, is_file, is_folder
+from pi_trio.session.repository import SessionRepository
 from pi_trio.session.scan import read_header
 
-__all__ = ["find_pi_dir", "import_pi"]
+__all__ = ["import_pi"]
 
 _FOLDERS = {"skill": "skills", "prompt template": "prompts", "theme": "themes"}
-
-
-def find_pi_dir(environ: Mapping[str, str] = os.environ) -> Path:
-    """Where pi keeps its things: `$PI_CODING_AGENT_DIR`, or `.pi/agent` in the home directory."""
-    named = environ.get("PI_CODING_AGENT_DIR")
-    return absolute(named, environ) if named else home_directory(environ) / ".pi" / "agent"
 
 
 def import_pi(source: Path, config: RuntimeConfig, *, dry_run: bool = False) -> list[str]:
@@ -45,66 +37,62 @@ def import_pi(source: Path, config: RuntimeConfig, *, dry_run: bool = False) -> 
         raise ConfigError(f"{source} is the directory that is used already: there is nothing to import")
     lines: list[str] = []
     done: Counter[tuple[str, str]] = Counter()
-    for item in _items(source, config):
-        outcome = item.outcome if dry_run else item.copy()
-        done[item.kind, outcome] += 1
+    for kind, path, outcome in (*_resources(source, config, dry_run), *_sessions(source, config, dry_run)):
+        done[kind, outcome] += 1
         if dry_run or outcome not in (_COPIED, _PRESENT):
-            lines.append(f"{item.kind} {item.source}: {outcome}")
+            lines.append(f"{kind} {path}: {outcome}")
     counts = [f"{kind}s {outcome}: {count}" for (kind, outcome), count in done.items()]
-    keys = _import_keys(source / "auth.json", config.agent_dir / "auth.json", dry_run)
-    return [*lines, *counts, *keys] or [f"There is nothing to import in {source}."]
+    keys = copy_keys(source / "auth.json", config.agent_dir / "auth.json", dry_run=dry_run)
+    lines += counts + [f"key of {provider}: {outcome}" for provider, outcome in keys.items()]
+    return lines or [f"There is nothing to import in {source}."]
+
+
+_COPIED = "copied"
+_PRESENT = "there already"
+_TO_BE_COPIED = "to be copied"
+
+_Outcome: TypeAlias = tuple[str, Path, str]
+"""What kind of thing, where it was found, and what became of it."""
 
 
 # ------------------------------------------------------------------ files
 
 
-_COPIED = "copied"
-_PRESENT = "there already"
-
-
-@frozen
-class _Item:
-    """A file or folder to copy."""
-
-    kind: str
-    source: Path
-    target: Path
-
-    @property
-    def outcome(self) -> str:
-        """What copying would do."""
-        return _PRESENT if os.path.lexists(self.target) else "to be copied"
-
-    def copy(self) -> str:
-        """Copy it, unless there is something of the name; the outcome in words."""
-        if os.path.lexists(self.target):
-            return _PRESENT
-        whole = is_file(self.source)
-        place = self.target if whole else self.target.with_name(f".{self.target.name}.new")
-        try:
-            for file in filter(is_file, files_below(self.source)):  # no broken links, no pipes
-                write_new(place / file.relative_to(self.source), file.read_bytes())
-            if not whole and place.is_dir():
-                place.rename(self.target)  # a folder is here as a whole or not at all
-        except OSError as error:
-            return f"left out: {error.filename or self.source} cannot be copied: {error.strerror}"
-        return _COPIED
-
-
-def _items(source: Path, config: RuntimeConfig) -> Iterator[_Item]:
+def _resources(source: Path, config: RuntimeConfig, dry_run: bool) -> Iterator[_Outcome]:
     for kind, folder in _FOLDERS.items():
         for path in _visible(source / folder):
-            yield _Item(kind, path, config.agent_dir / folder / path.name)
+            target = config.agent_dir / folder / path.name
+            if os.path.lexists(target):
+                yield kind, path, _PRESENT
+            else:
+                yield kind, path, _TO_BE_COPIED if dry_run else _copy(path, target)
+
+
+def _copy(source: Path, target: Path) -> str:
+    """Copy a file, or a folder: that is here as a whole or not at all. The outcome in words."""
+    whole = is_file(source)
+    place = target if whole else target.with_name(f".{target.name}.new")
+    try:
+        for file in filter(is_file, files_below(source)):  # no broken links, no pipes
+            write_new(place / file.relative_to(source), file.read_bytes())
+        if not whole and place.is_dir():
+            place.rename(target)
+    except OSError as error:
+        return f"left out: {error.filename or source} cannot be copied: {error.strerror}"
+    return _COPIED
+
+
+def _sessions(source: Path, config: RuntimeConfig, dry_run: bool) -> Iterator[_Outcome]:
+    repository = SessionRepository(config.agent_dir, config.cwd, config.session_dir)
     for project in _visible(source / "sessions"):
-        for path in _visible(project):
-            if _is_session(path):
-                yield _Item("session", path, _session_target(path, config))
-
-
-def _session_target(path: Path, config: RuntimeConfig) -> Path:
-    if config.session_dir is not None:
-        return config.session_dir / path.name
-    return config.agent_dir / "sessions" / path.parent.name / path.name
+        for path in filter(_is_session, _visible(project)):
+            try:
+                repository.import_file(path, dry_run=dry_run)
+                yield "session", path, _TO_BE_COPIED if dry_run else _COPIED
+            except SessionExistsError:
+                yield "session", path, _PRESENT
+            except SessionError as error:
+                yield "session", path, f"left out: {error}"
 
 
 def _is_session(path: Path) -> bool:
@@ -122,36 +110,3 @@ def _visible(folder: Path) -> list[Path]:
     if not is_folder(folder):
         return []
     return sorted(path for path in folder.iterdir() if not path.name.startswith("."))
-
-
-# ------------------------------------------------------------------ keys
-
-
-def _import_keys(source: Path, target: Path, dry_run: bool) -> list[str]:
-    """Take over the API keys of providers that have no entry here. No key is ever told."""
-    lines: list[str] = []
-    keys: dict[str, Any] = {}
-    known = _providers(target)
-    for provider, entry in _providers(source).items():
-        if not isinstance(entry, dict) or entry.get("type") != "api_key":
-            lines.append(f"login for {provider}: left with pi; log in here anew")
-        elif provider in known:
-            lines.append(f"API key for {provider}: {_PRESENT}")
-        else:
-            keys[provider] = entry
-            lines.append(f"API key for {provider}: {'to be copied' if dry_run else _COPIED}")
-    if keys and not dry_run:
-        with locked(target):
-            merged = {**keys, **_providers(target)}
-            write_private(target, json.dumps(merged, indent=2, ensure_ascii=False).encode() + b"\n")
-    return lines
-
-
-def _providers(path: Path) -> dict[str, Any]:
-    try:
-        value = load_jsonc(path)
-    except FileNotFoundError:
-        return {}
-    if not isinstance(value, dict):
-        raise ConfigError(f"{path}: the keys must be a JSON object")
-    return value

@@ -13,6 +13,7 @@ __all__ = [
     "absolute",
     "files_below",
     "find_agent_dir",
+    "find_pi_dir",
     "home_directory",
     "is_file",
     "is_folder",
@@ -24,6 +25,12 @@ def find_agent_dir(environ: Mapping[str, str] = os.environ) -> Path:
     """`$PI_TRIO_DIR`, or `.pi-trio` in the home directory. Raises `ConfigError` without a home."""
     named = environ.get("PI_TRIO_DIR")
     return absolute(named, environ) if named else home_directory(environ) / ".pi-trio"
+
+
+def find_pi_dir(environ: Mapping[str, str] = os.environ) -> Path:
+    """Where pi keeps its things: `$PI_CODING_AGENT_DIR`, or `.pi/agent` in the home directory."""
+    named = environ.get("PI_CODING_AGENT_DIR")
+    return absolute(named, environ) if named else home_directory(environ) / ".pi" / "agent"
 
 
 def absolute(text: str, environ: Mapping[str, str] = os.environ) -> Path:

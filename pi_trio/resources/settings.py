@@ -23,9 +23,9 @@ from attrs import field, frozen
 from pi_trio.approval import GateMode
 from pi_trio.codec import json_name
 from pi_trio.errors import ConfigError
+from pi_trio.jsonc import JsonDocument, read_jsonc
 from pi_trio.llm.protocol import ThinkingLevel
 from pi_trio.loop.driver import QueueMode
-from pi_trio.resources.jsonc import JsonDocument, read_jsonc
 from pi_trio.resources.trust import DefaultTrust
 
 __all__ = ["GateSettings", "Retry", "Settings", "load_settings"]

@@ -19,9 +19,9 @@ from typing import Any, Literal, TypeAlias
 from attrs import frozen
 
 from pi_trio.errors import ConfigError, StorageError
-from pi_trio.resources.jsonc import load_jsonc
+from pi_trio.jsonc import load_jsonc
+from pi_trio.private_files import locked, write_private
 from pi_trio.resources.paths import files_below, is_folder
-from pi_trio.resources.private_files import locked, write_private
 
 __all__ = ["DefaultTrust", "Trust", "TrustStore", "agents_skill_folders", "decide_trust"]
 

@@ -18,9 +18,7 @@ from pi_trio import codec
 from pi_trio.messages import (
     AgentMessage,
     AssistantMessage,
-    BranchSummaryMessage,
     CompactionSummaryMessage,
-    CustomMessage,
     SystemMessage,
     ToolSchema,
     text_of,
@@ -29,41 +27,29 @@ from pi_trio.session import facts
 from pi_trio.session.collector import paused_collector
 from pi_trio.session.entries import (
     ActiveToolsChangeEntry,
-    BranchSummaryEntry,
     CompactionEntry,
-    ContextEditEntry,
     CustomEntry,
-    CustomMessageEntry,
     Entry,
     MessageEntry,
     ModelChangeEntry,
     ThinkingLevelChangeEntry,
-    entry_from_json,
     milliseconds,
 )
 from pi_trio.session.repair import Conversation
+from pi_trio.session.speech import Read, Speech
 from pi_trio.session.tree import EntryHead, Tree
 
 __all__ = [
-    "SPEAKING",
     "BranchSettings",
     "ContextBuilder",
     "EntryTransform",
-    "Projector",
-    "Read",
     "Selection",
     "SessionContext",
     "context_before",
-    "edited",
     "fold_system",
-    "message_of",
     "select",
 ]
 
-Read: TypeAlias = Callable[[str], Entry]
-"""Gives an entry by its id."""
-Projector: TypeAlias = Callable[[CustomEntry], Iterable[AgentMessage]]
-"""Makes messages of a custom entry. Must give the same ones each time."""
 EntryTransform: TypeAlias = Callable[[Sequence[Entry]], Sequence[Entry]]
 """Chooses or changes the entries that a context is made of; a compaction comes first."""
 
@@ -158,21 +144,19 @@ def _retained(entry: CompactionEntry) -> Iterator[AgentMessage]:
             yield codec.message_from_json(message)
 
 
-def context_before(branch: Sequence[EntryHead], end: str, read: Read) -> SessionContext:
+def context_before(branch: Sequence[EntryHead], end: str, speech: Speech) -> SessionContext:
     """The part of the branch's context that comes before entry `end`; edits made later count."""
-    return _fold_branch(branch, read, {}, end).context()
+    return _fold_branch(branch, speech, end).context()
 
 
 class ContextBuilder:
-    """Builds contexts of one tree. From an earlier leaf to a later one only what is new is read.
-
-    `read` gives an entry by its id; it is not asked for entries that no context needs.
+    """Builds contexts of one tree. From an earlier leaf to a later one only what is new is read,
+    and never an entry that no context needs.
     """
 
-    def __init__(self, tree: Tree, read: Read, projectors: Mapping[str, Projector] | None = None) -> None:
+    def __init__(self, tree: Tree, speech: Speech) -> None:
         self._tree = tree
-        self._read = read
-        self._projectors = dict(projectors or {})
+        self._speech = speech
         self._fold: _Fold | None = None
         self._leaf: str | None = None
 
@@ -183,13 +167,13 @@ class ContextBuilder:
             return self._transformed(leaf, chosen)
         fold = self._extended(leaf)
         if fold is None:
-            fold = _fold_branch(self._tree.branch(leaf), self._read, self._projectors)
+            fold = _fold_branch(self._tree.branch(leaf), self._speech)
         self._fold, self._leaf = fold, leaf
         return fold.context()
 
     def _transformed(self, leaf: str | None, transforms: Iterable[EntryTransform]) -> SessionContext:
         branch = self._tree.branch(leaf)
-        fold = _Fold(branch, select(branch, self._read), self._read, self._projectors)
+        fold = _Fold(branch, select(branch, self._speech.read), self._speech)
         entries: Sequence[Entry] = fold.entries()
         for transform in transforms:
             entries = transform(entries)
@@ -214,11 +198,9 @@ class ContextBuilder:
         return None
 
 
-def _fold_branch(
-    branch: Sequence[EntryHead], read: Read, projectors: Mapping[str, Projector], end: str | None = None
-) -> _Fold:
-    chosen = select(branch, read)
-    fold = _Fold(branch, chosen, read, projectors)
+def _fold_branch(branch: Sequence[EntryHead], speech: Speech, end: str | None = None) -> _Fold:
+    chosen = select(branch, speech.read)
+    fold = _Fold(branch, chosen, speech)
     with paused_collector():
         if chosen.compaction is not None:
             fold.take(chosen.compaction)
@@ -239,47 +221,11 @@ def _is_system(head: EntryHead) -> bool:
     return head.type == "message" and head.detail == "system"
 
 
-# ------------------------------------------------------------------ one entry
-
-
-SPEAKING = frozenset({"message", "custom_message", "branch_summary"})
-"""The types that `message_of` may have something of."""
-
-
-def message_of(entry: Entry) -> AgentMessage | None:
-    """What the entry itself adds to a context; None for those that say nothing to the model."""
-    match entry:
-        case MessageEntry(message=message):
-            return message
-        case CustomMessageEntry():
-            at = milliseconds(entry.timestamp)
-            return CustomMessage(entry.custom_type, entry.content, entry.display, entry.details, at)
-        case BranchSummaryEntry() if entry.summary:
-            return BranchSummaryMessage(entry.summary, entry.from_id, milliseconds(entry.timestamp))
-        case _:
-            return None
-
-
-def edited(entry: Entry, edit: Entry) -> Entry | None:
-    """The entry as the edit has it; None if it is to be left out."""
-    if not isinstance(edit, ContextEditEntry) or not isinstance(entry, (MessageEntry, CustomMessageEntry)):
-        return entry
-    if edit.replacement is None:
-        return None
-    data = codec.to_json(entry)
-    holder = data["message"] if isinstance(entry, MessageEntry) else data
-    content = edit.replacement.get("content", "")
-    if isinstance(content, str) and holder.get("role") in ("assistant", "toolResult"):
-        content = [{"type": "text", "text": content}]
-    holder["content"] = content
-    return entry_from_json(data)
-
-
 # ------------------------------------------------------------------ the fold
 
 
-_BODIES = SPEAKING | {"custom", "model_change", "thinking_level_change", "active_tools_change"}
-"""The types whose bodies a context needs."""
+_SETTINGS = frozenset({"model_change", "thinking_level_change", "active_tools_change"})
+"""The types whose bodies a context needs although they say nothing to the model."""
 
 
 @define
@@ -330,19 +276,12 @@ _STEP_FACTS = frozenset({facts.STEP_START, facts.STEP_END, facts.TURN_END})
 class _Fold:
     """What the entries that count on a branch add up to so far."""
 
-    def __init__(
-        self,
-        branch: Sequence[EntryHead],
-        selection: Selection,
-        read: Read,
-        projectors: Mapping[str, Projector],
-    ) -> None:
+    def __init__(self, branch: Sequence[EntryHead], selection: Selection, speech: Speech) -> None:
         self._selection = selection
         self._summarised = branch[: max(selection.own, 0)]
         self._older = branch[: selection.first]  # looked at only for what nothing later has changed
         self._edits = {head.detail: head.id for head in selection.heads if head.type == "context_edit"}
-        self._read = read
-        self._projectors = projectors
+        self._speech = speech
         self._conversation = Conversation(self._started)
         self._system: SystemMessage | None = None
         self._settings = BranchSettings()
@@ -362,28 +301,26 @@ class _Fold:
 
     def add(self, head: EntryHead) -> None:
         """The next entry of the branch. It is read only if a context needs its body."""
-        if head.type == "custom" and head.detail not in self._projectors:
-            self._fact(head.detail, head.id)
-        elif head.type in _BODIES:
+        if self._speech.speaks(head) or head.type in _SETTINGS:
             entry = self._edited(head.id)
             if entry is not None:
                 self.take(entry)
+        elif head.type == "custom":
+            self._fact(head.detail, head.id)
 
     def take(self, entry: Entry) -> None:
         """The next entry that counts."""
         self._settings.note(entry)
-        if isinstance(entry, CustomEntry):
-            self._custom(entry)
-        elif isinstance(entry, CompactionEntry):
+        if isinstance(entry, CompactionEntry):
             self._compaction(entry)
+        elif isinstance(entry, CustomEntry) and not self._speech.projects(entry.custom_type):
+            self._fact(entry.custom_type, entry.id)
         else:
-            message = message_of(entry)
-            if message is not None:
+            for message in self._speech.messages(entry):
                 self._say(message)
 
     def _edited(self, entry_id: str) -> Entry | None:
-        entry, edit_id = self._read(entry_id), self._edits.get(entry_id)
-        return entry if edit_id is None else edited(entry, self._read(edit_id))
+        return self._speech.entry(entry_id, self._edits.get(entry_id))
 
     def _say(self, message: AgentMessage) -> None:
         if isinstance(message, SystemMessage):
@@ -391,17 +328,11 @@ class _Fold:
         else:
             self._conversation.add(message)
 
-    def _custom(self, entry: CustomEntry) -> None:
-        projector = self._projectors.get(entry.custom_type)
-        if projector is None:
-            self._fact(entry.custom_type, entry.id)
-            return
-        for message in projector(entry):
-            self._say(message)
-
     def _compaction(self, entry: CompactionEntry) -> None:
         """The summary that comes first. Old ones do not carry the system state at their place."""
-        self._system = entry.system_message or fold_system(_system_messages(self._summarised, self._read))
+        self._system = entry.system_message or fold_system(
+            _system_messages(self._summarised, self._speech.read)
+        )
         at = milliseconds(entry.timestamp)
         self._say(CompactionSummaryMessage(entry.summary, entry.tokens_before, at))
         for message in _retained(entry):
@@ -410,7 +341,7 @@ class _Fold:
     def context(self) -> SessionContext:
         """The context as of now."""
         settings = self._settings
-        settings.look_back(self._older, self._read)
+        settings.look_back(self._older, self._speech.read)
         self._older = ()  # what is not there now never will be
         return SessionContext(
             self._conversation.messages(),
@@ -433,7 +364,7 @@ class _Fold:
                 pass  # the data of somebody else
 
     def _started(self, fact_ids: Sequence[str]) -> set[str]:
-        entries = (self._read(each) for each in fact_ids)
+        entries = (self._speech.read(each) for each in fact_ids)
         return {
             call for entry in entries if isinstance(entry, CustomEntry) and (call := facts.call_of(entry))
         }

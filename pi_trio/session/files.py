@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pi_trio.errors import SessionError, SessionFormatError, SessionLockedError, StorageError
 
-__all__ = ["lock", "make_private_directory", "open_existing", "open_new", "sync_directory"]
+__all__ = ["lock", "open_existing", "open_new", "sync_directory"]
 
 
 def open_existing(path: Path, *, writable: bool) -> tuple[int, str | None]:
@@ -55,16 +55,6 @@ def lock(descriptor: int, path: Path) -> None:
         raise SessionError(f"cannot lock {path}: {error.strerror}", path) from error
     if (there.st_dev, there.st_ino) != (ours.st_dev, ours.st_ino):
         raise SessionError(f"{path} was replaced while it was being opened", path)
-
-
-def make_private_directory(path: Path) -> None:
-    """Make a directory, and those above it, for its owner alone. Raises `StorageError`."""
-    missing = [each for each in (path, *path.parents) if not each.exists()]
-    try:
-        for each in reversed(missing):
-            each.mkdir(mode=0o700, exist_ok=True)
-    except OSError as error:
-        raise StorageError(f"cannot make {path}: {error.strerror}", path) from error
 
 
 def open_new(path: Path) -> tuple[int, bool]:

@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import BinaryIO
 
 from pi_trio.errors import SessionFormatError, StorageError
+from pi_trio.private_files import make_private_folder
 from pi_trio.session.entries import SessionHeader, header_line
-from pi_trio.session.files import make_private_directory, open_existing, sync_directory
+from pi_trio.session.files import open_existing, sync_directory
 from pi_trio.session.scan import heads_of, read_header
 
 __all__ = ["opened_for_import", "put_file"]
@@ -47,7 +48,7 @@ def put_file(path: Path, before: bytes, rest: BinaryIO) -> Path:
 
     Raises `StorageError`; then there is no new file.
     """
-    make_private_directory(path.parent)
+    make_private_folder(path.parent)
     unfinished = path.with_name(f".{path.name}.{os.getpid()}.new")
     try:
         descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)

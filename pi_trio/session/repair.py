@@ -13,6 +13,7 @@ from typing import TypeAlias
 
 import attrs
 
+from pi_trio.images import is_whole, read_header
 from pi_trio.messages import (
     AgentMessage,
     AssistantMessage,
@@ -31,6 +32,7 @@ __all__ = [
     "NOT_STARTED",
     "OUTCOME_UNKNOWN",
     "Conversation",
+    "fit",
     "missing_result",
 ]
 
@@ -119,13 +121,14 @@ class Conversation:
         if isinstance(message, AssistantMessage):
             self._answer(message)
             return
-        sound = with_sound_images(message)
+        sound = fit(message)
+        if sound is None:
+            self._repairs.append(f"a {message.role} message without content was left out")
+            return
         if sound is not message:
             self._repairs.append(f"images of a {message.role} message cannot be sent: notes stand for them")
         if isinstance(sound, ToolResultMessage):
             self._result(sound)
-        elif isinstance(sound, (UserMessage, CustomMessage)) and is_blank(sound.content):
-            self._repairs.append(f"a {message.role} message without content was left out")
         elif self._open is not None:
             self._open.after.append(sound)
         else:
@@ -170,7 +173,17 @@ def _supplied(call: ToolCall) -> str:
     return f"a call of {call.name} has no result and got one that says so"
 
 
-# ------------------------------------------------------------------ images
+# ------------------------------------------------------------------ one message
+
+
+def fit(message: AgentMessage) -> AgentMessage | None:
+    """The message as it can be sent, whatever stands around it; None if nothing of it can."""
+    if isinstance(message, AssistantMessage):
+        return sendable(message)
+    sound = with_sound_images(message)
+    if isinstance(sound, (UserMessage, CustomMessage)) and is_blank(sound.content):
+        return None
+    return sound
 
 
 LARGEST_IMAGE = 5 << 20
@@ -197,8 +210,6 @@ def _sound(image: ImageContent) -> UserContent:
 
 
 def _fault(image: ImageContent) -> str | None:
-    from pi_trio.tools.images import is_whole, read_header  # late: few sessions have images
-
     if len(image.data) > LARGEST_IMAGE:
         return "it is too large"
     try:

@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Literal
 
-from pi_trio.errors import SessionError, SessionFormatError, UsageError
+from pi_trio.errors import SessionError, SessionExistsError, SessionFormatError, UsageError
 from pi_trio.session.branching import before, fork_lines, prompt_text
 from pi_trio.session.entries import SessionHeader, header_line
 from pi_trio.session.importing import opened_for_import, put_file
@@ -109,11 +109,12 @@ class SessionRepository:
         JsonlStorage.create(path, header_line(header), lines, write=self._write).close()
         return Session.open(path, write=self._write)
 
-    def import_file(self, path: Path) -> Path:
+    def import_file(self, path: Path, *, dry_run: bool = False) -> Path:
         """Take in a session file from elsewhere, byte for byte, under the directory that it names.
 
         Of a file whose first line is damaged the entries become a session of this directory.
-        Raises `SessionError` if it is no session, or is here already.
+        Gives its place here; with `dry_run` the one that it would have, unless that is taken.
+        Raises `SessionExistsError`, and other `SessionError`s if it is no session.
         """
         with opened_for_import(path, partial(new_header, self.cwd)) as (header, before, rest):
             if not _ID.fullmatch(header.id):
@@ -121,9 +122,9 @@ class SessionRepository:
             folder = self._folder(header.cwd or self.cwd)
             for present, known in _session_files([folder]):
                 if known.id == header.id:
-                    raise SessionError(f"{path} is here already, as {present}", path)
-            name = path.name if path.suffix == ".jsonl" else f"{path.name}.jsonl"
-            return put_file(folder / name, before, rest)
+                    raise SessionExistsError(f"{path} is here already, as {present}", path)
+            place = folder / (path.name if path.suffix == ".jsonl" else f"{path.name}.jsonl")
+            return place if dry_run else put_file(place, before, rest)
 
     def rename(self, reference: str, name: str) -> None:
         """Give a session a name; empty takes it away. Raises `SessionError`s."""

@@ -26,7 +26,6 @@ from pi_trio.session.context import (
     BranchSettings,
     ContextBuilder,
     EntryTransform,
-    Projector,
     SessionContext,
 )
 from pi_trio.session.entries import (
@@ -46,6 +45,7 @@ from pi_trio.session.entries import (
 from pi_trio.session.ids import new_entry_id, new_session_id
 from pi_trio.session.opening import open_file
 from pi_trio.session.scan import entry_object, head_of, heads_of
+from pi_trio.session.speech import Projector, Speech
 from pi_trio.session.storage import JsonlStorage, MemoryStorage, SessionStorage, StagedStorage, Write
 from pi_trio.session.tree import EntryHead, Tree
 from pi_trio.surrogates import mend
@@ -60,7 +60,8 @@ _SURROGATE_ESCAPE = re.compile(rb"\\u[dD][89a-fA-F]")
 class Session(Appending):
     """Made by `new`, `open` or `in_memory`, not directly.
 
-    `path` is where the file is or will be, None in memory. `findings` are sentences about what
+    `path` is where the file is or will be, None in memory. `speech` is what its entries say to
+    models. `findings` are sentences about what
     was odd in the file. `on_append` is called after each append with the entry's JSON object;
     what it raises leaves `append`, and the entry stays.
     """
@@ -82,8 +83,8 @@ class Session(Appending):
         self._storage = storage
         self._leaf = tree.leaf_after_load()
         self._cache = EntryCache()
-        self._projectors: dict[str, Projector] = {}
-        self._context = ContextBuilder(tree, self._entry_for_context)
+        self.speech = Speech(self._entry_for_context)
+        self._context = ContextBuilder(tree, self.speech)
         self._name: str | None = None
         self._labels: dict[str, str] | None = None
 
@@ -215,8 +216,8 @@ class Session(Appending):
 
     def project(self, custom_type: str, projector: Projector) -> None:
         """Let the model see custom entries of this type, as the messages that `projector` makes of them."""
-        self._projectors[custom_type] = projector
-        self._context = ContextBuilder(self.tree, self._entry_for_context, self._projectors)
+        self.speech.project(custom_type, projector)
+        self._context = ContextBuilder(self.tree, self.speech)
 
     def branch_settings(self) -> BranchSettings:
         """Model, thinking level and tools as the branch left them, without reading its conversation."""

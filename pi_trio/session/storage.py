@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Protocol, TypeAlias
 
 from pi_trio.errors import InternalError, SessionError, StorageError
-from pi_trio.session.files import lock, make_private_directory, open_new, sync_directory
+from pi_trio.private_files import make_private_folder
+from pi_trio.session.files import lock, open_new, sync_directory
 
 __all__ = ["JsonlStorage", "MemoryStorage", "SessionStorage", "StagedStorage", "Write"]
 
@@ -195,7 +196,7 @@ class JsonlStorage:
         An empty file that is there already is used. Raises `SessionError` for any other, and
         `StorageError` if the disk refuses; then no file is left.
         """
-        make_private_directory(path.parent)
+        make_private_folder(path.parent)
         descriptor, made = open_new(path)
         storage = cls(path, descriptor, array("q"), array("q"), write=write)
         try:

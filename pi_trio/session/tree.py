@@ -118,16 +118,6 @@ class Tree:
         shared = set(self.path(one))
         return next((head.id for head in self.up(other) if head.id in shared), None)
 
-    def descendants(self, entry_id: str) -> list[str]:
-        """All that hangs on the entry, directly or not, each before what hangs on it."""
-        found: list[str] = []
-        waiting = self.children(entry_id)[::-1]
-        while waiting:
-            each = waiting.pop()
-            found.append(each)
-            waiting.extend(reversed(self.children(each)))
-        return found
-
     def leaf_after_load(self) -> str | None:
         """Where the next append hangs if this is the whole file: the last line decides."""
         last = self._last

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 
 from attrs import frozen
 
+from pi_trio.images import ImageHeader, is_whole
 from pi_trio.messages import ImageContent
 from pi_trio.tools.failure import ToolError
-from pi_trio.tools.images import ImageHeader, is_whole
 from pi_trio.tools.resize import FittedImage, fitted
 from pi_trio.tools.truncate import format_size
 

@@ -10,12 +10,12 @@ from typing import Any
 import trio
 from attrs import evolve
 
+from pi_trio.images import ImageHeader, read_header
 from pi_trio.messages import TextContent
 from pi_trio.tool import OnUpdate, Tool, ToolResult
 from pi_trio.tools.changes import touched
 from pi_trio.tools.environment import ReadableFile, ToolEnvironment
 from pi_trio.tools.failure import ToolError
-from pi_trio.tools.images import ImageHeader, read_header
 from pi_trio.tools.picture import check_openable, picture
 from pi_trio.tools.truncate import MAX_BYTES, MAX_LINES, Truncation, format_size, truncate_head
 from pi_trio.tools.window import Window

@@ -7,30 +7,12 @@ from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
+from json_shapes import lists, maybe, objects
 
 from pi_trio.llm.anthropic_messages import EventDecoder
 from pi_trio.llm.dialect import Decoder
 from pi_trio.llm.google_generative_ai import ResponseDecoder
 from pi_trio.llm.protocol import Done, Failed, Model, StreamOptions
-
-ANYTHING = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
-    max_leaves=5,
-)
-
-
-def maybe(shape: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
-    """Mostly what should be there."""
-    return st.one_of(shape, shape, ANYTHING)
-
-
-def objects(**fields: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
-    return maybe(st.fixed_dictionaries({}, optional={key: maybe(value) for key, value in fields.items()}))
-
-
-def lists(item: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
-    return maybe(st.lists(item, max_size=3))
 
 
 def tokens(*names: str) -> st.SearchStrategy[Any]:

@@ -7,29 +7,10 @@ from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
+from json_shapes import lists, objects
 
 from pi_trio.llm.openai_completions import ChunkDecoder
 from pi_trio.llm.protocol import Done, Failed, Model, StreamOptions
-
-ANYTHING = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
-    max_leaves=5,
-)
-
-
-def maybe(shape: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
-    """Mostly what should be there."""
-    return st.one_of(shape, shape, ANYTHING)
-
-
-def objects(**fields: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
-    return maybe(st.fixed_dictionaries({}, optional={key: maybe(value) for key, value in fields.items()}))
-
-
-def lists(item: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
-    return maybe(st.lists(item, max_size=3))
-
 
 CALL = objects(index=st.integers(0, 2), id=st.text(), function=objects(name=st.text(), arguments=st.text()))
 PART = objects(type=st.text(), text=st.text(), thinking=lists(objects(text=st.text())))

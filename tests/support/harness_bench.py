@@ -8,12 +8,12 @@ from typing import Any
 
 import trio
 
-from pi_trio.events import AgentEvent
+from pi_trio.events import AgentEvent, MessageEnd
 from pi_trio.harness.harness import AgentHarness, HarnessOptions
 from pi_trio.llm.auth import Credential
 from pi_trio.llm.protocol import Model
 from pi_trio.loop.grammar import State, check_events
-from pi_trio.messages import text_of
+from pi_trio.messages import AgentMessage, text_of
 from pi_trio.session.session import Session
 from pi_trio.testing import ScriptedModel
 from pi_trio.tool import Tool, ToolResult
@@ -63,6 +63,10 @@ class Bench:
             text_of(getattr(message, "content", None) or getattr(message, "summary", ""))
             for message in transcript
         ]
+
+    def said(self) -> list[AgentMessage]:
+        """Every message whose end was told."""
+        return [event.message for event in self.events if isinstance(event, MessageEnd)]
 
     def requested(self, number: int) -> list[str]:
         messages = self.model.requests[number].context.messages

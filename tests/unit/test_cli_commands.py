@@ -186,8 +186,9 @@ def test_keys_of_pi_are_copied_and_logins_are_not(
     }
     told = dict(line.split(": ", 1) for line in capsys.readouterr().out.splitlines()[1:])
     assert told["openai"] == "copied"
-    assert told["groq"].startswith("left out, since")
-    assert told["anthropic"].startswith("left out: two programs")
+    assert told["groq"] == "there already"
+    assert told["anthropic"].startswith("a login")
+    assert told["broken"].startswith("left out")
     with pytest.raises(SystemExit, match="used already"):
         main(["auth", "import-pi", "--from", str(home)])
 

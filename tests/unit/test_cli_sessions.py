@@ -170,4 +170,12 @@ def test_a_mistake_in_the_command_line(
     with pytest.raises(SystemExit) as stopped:
         run("lst")
     assert stopped.value.code == 2
-    assert "usage: pi-trio sessions" in capsys.readouterr().err
+    assert "see pi-trio sessions --help" in capsys.readouterr().err
+
+
+def test_what_is_not_there_is_one_clear_sentence(session: Session, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(SystemExit, match="it is no folder"):
+        run("--session-dir", str(tmp_path / "file"), "list")
+    with pytest.raises(SystemExit, match="is not there: pi keeps its sessions in it"):
+        run("import-pi")

@@ -162,7 +162,7 @@ def test_measuring_reads_back_to_the_last_usage_only(new_log, monkeypatch) -> No
         log.user()
         log.answer("ok", told=50)
     read: list[str] = []
-    entry = log.session.entry
-    monkeypatch.setattr(log.session, "entry", lambda each: read.append(each) or entry(each))
+    entry = log.session.speech.read
+    monkeypatch.setattr(log.session.speech, "read", lambda each: read.append(each) or entry(each))
     assert measure(log.session).size == 50
     assert len(read) == 1

@@ -18,16 +18,12 @@ from pi_trio.extensions import loading
 from pi_trio.extensions.renderers import render
 from pi_trio.harness.runtime import LocalRuntime, open_runtime
 from pi_trio.hub import Outbox
-from pi_trio.llm import demo
 from pi_trio.remote.interface import CommandInfo
 from pi_trio.resources.config import RuntimeConfig
 from pi_trio.resources.trust import Trust
 from pi_trio.tools.gate import Gate
 
-
-@pytest.fixture(autouse=True)
-def _the_demo_model_is_in_a_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(demo, "DELTA_INTERVAL", 0.0)
+pytestmark = pytest.mark.usefixtures("demo_in_a_hurry")
 
 
 @pytest.fixture

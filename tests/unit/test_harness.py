@@ -5,18 +5,25 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import attrs
 import pytest
 import trio
 import trio.testing
 from harness_bench import open_bench
 
+from pi_trio.compaction.plan import Plan, make_plan
+from pi_trio.compaction.surface import surface_of
 from pi_trio.errors import BusyError, ConfigError, StorageError, UsageError
 from pi_trio.events import AgentEvent, AutoRetryStart, InputReturned
 from pi_trio.llm.auth import Credential
 from pi_trio.llm.protocol import Failure, Model
-from pi_trio.messages import text_of
+from pi_trio.loop.convert import convert_messages
+from pi_trio.messages import ImageContent, UserMessage, text_of
+from pi_trio.session.entries import CustomEntry
 from pi_trio.session.repository import SessionRepository
+from pi_trio.session.session import Session
 from pi_trio.testing import Call, Hang
+from pi_trio.tool import Tool, ToolResult
 
 
 @pytest.fixture
@@ -288,8 +295,9 @@ async def test_a_failure_that_stays_ends_the_turn(
     async with open_bench(repository.create(), *[failure] * 5) as bench:
         await bench.say("go")
         assert len(bench.model.requests) == 1 + retries
-        last = bench.harness.conversation.transcript[-1]
+        last = bench.said()[-1]
         assert (last.role, last.stop_reason) == ("assistant", "error")  # type: ignore[union-attr]
+        assert bench.texts() == ["go"]
         assert bench.kinds()[-3:] == ["assistant", "step/end", "turn/end"]
 
 
@@ -340,3 +348,41 @@ async def test_listeners_may_answer_the_settled_event_with_a_prompt(repository: 
         await bench.say("a")
         await bench.harness.wait_for_idle()
         assert bench.texts() == ["a", "one", "b", "two"]
+
+
+async def test_what_is_sent_is_what_a_reopened_session_would_send(repository: SessionRepository) -> None:
+    """Custom entries with a projector, images that nobody takes, answers that failed."""
+    session = repository.create()
+    broken = ImageContent("AAAA", "image/png")
+
+    def project(opened: Session) -> None:
+        opened.project("todo", lambda entry: [UserMessage(f"to do: {entry.data}", timestamp=1)] * 2)
+
+    project(session)
+    failure = Failure("bad key", "auth")
+    async with open_bench(session, Call("record"), "one", failure, "two", tools=[]) as bench:
+
+        async def record(call_id: str, args: Any, on_update: Any) -> ToolResult:
+            bench.harness.record(CustomEntry("todo", "milk"))
+            return ToolResult("recorded")
+
+        tool = Tool(name="record", description="record", parameters={"type": "object"}, execute=record)
+        bench.harness.options = attrs.evolve(bench.harness.options, tools=(tool,))
+        bench.harness.prompt("a", [broken])
+        await bench.harness.wait_for_idle()
+        assert bench.requested(1)[2:] == ["recorded", "to do: milk", "to do: milk"]
+        await bench.say("b")
+        bench.harness.record(CustomEntry("todo", "eggs"))
+        await bench.say("c")
+        sent = bench.model.requests[-1].context.messages
+    reopened = repository.open(str(session.path))
+    project(reopened)
+    messages = reopened.build_context().messages
+    assert convert_messages(messages[:-1]) == list(sent)
+    assert "[An image was left out here: its data is damaged]" in text_of(sent[0].content)
+    shown = [node.message for node in surface_of(reopened).nodes if node.message is not None]
+    assert sorted(map(str, shown)) == sorted(map(str, messages)), "in the order of the file"
+    plan = make_plan(reopened, keep=1, size=100)
+    assert isinstance(plan, Plan)
+    assert text_of(plan.covered[3].content) == "to do: milk"
+    reopened.close()

@@ -136,7 +136,7 @@ async def test_where_nothing_shrinks_the_failure_stands_with_what_was_tried(sess
     """L57, CP-01: one try, then a clear end."""
     async with bench_of(session, OVERFLOW) as bench:
         await bench.say("one")
-        last = bench.harness.conversation.transcript[-1]
+        last = bench.said()[-1]
         assert isinstance(last, AssistantMessage)
         assert last.stop_reason == "error"
         assert str(last.error_message).startswith(OVERFLOW.message)

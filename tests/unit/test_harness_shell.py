@@ -13,11 +13,12 @@ import trio
 from pi_trio.errors import BusyError
 from pi_trio.events import AgentEvent, BashExecutionUpdate, ToolExecutionStart
 from pi_trio.harness.runtime import LocalRuntime, open_runtime
-from pi_trio.llm import demo
 from pi_trio.messages import BashExecutionMessage
 from pi_trio.resources.config import RuntimeConfig
 from pi_trio.text import without_controls
 from pi_trio.tools import ToolError
+
+pytestmark = pytest.mark.usefixtures("demo_in_a_hurry")
 
 
 class Desk:
@@ -70,11 +71,6 @@ async def open_desk(tmp_path: Path) -> AsyncIterator[Desk]:
     config = RuntimeConfig(cwd=tmp_path / "project", agent_dir=tmp_path / "agent", demo=True)
     async with open_runtime(config) as runtime:
         yield Desk(runtime, (await runtime.new_session()).session.id)
-
-
-@pytest.fixture(autouse=True)
-def _hurry(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(demo, "DELTA_INTERVAL", 0.0)
 
 
 async def test_a_command_is_streamed_and_kept_as_pi_keeps_it(tmp_path: Path) -> None:

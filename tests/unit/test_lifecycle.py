@@ -506,7 +506,7 @@ async def test_a_failed_attempt_is_written_told_and_then_decided_about(session: 
         bench.harness.on(REQUEST_ERROR, decide)
         await bench.say("a")
         assert seen == [1]
-        last = bench.harness.conversation.transcript[-1]
+        last = bench.said()[-1]
         assert isinstance(last, AssistantMessage)
         assert (last.stop_reason, last.error_message) == ("error", "bad key")
         assert turn_end(bench) == "error"
@@ -526,10 +526,10 @@ async def test_a_settlement_that_cannot_be_written_is_the_turns_error(
     async with open_bench(session, Call("echo"), "never") as bench:
         write = session.append
 
-        def refuse(entry: Any) -> Any:
+        def refuse(entry: Any, **options: Any) -> Any:
             if isinstance(getattr(entry, "message", None), AssistantMessage):
-                raise StorageError("disk full")
-            return write(entry)
+                raise StorageError("not for any disk")
+            return write(entry, **options)
 
         monkeypatch.setattr(session, "append", refuse)
         bench.harness.prompt("a")
@@ -628,7 +628,8 @@ async def test_a_model_that_does_not_learn_ends_its_turn_with_an_error(session: 
         bench.harness.follow_up("later")
         await bench.harness.wait_for_idle()
         assert (turn_end(bench), len(bench.model.requests)) == ("error", 3)
-        assert "3 times in the same way" in bench.harness.conversation.transcript[-1].error_message
+        last = [event.message for event in bench.events if isinstance(event, MessageEnd)][-1]
+        assert "3 times in the same way" in last.error_message  # type: ignore[union-attr, operator]
         await bench.say("again")
         refusal = "There is no tool 'unheard of'. Tools: echo, stuck."
         assert bench.requested(3) == ["go", *["", refusal] * 3, "again"]

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from pi_trio import private_files
 from pi_trio.errors import ConfigError, StorageError
-from pi_trio.llm import auth_file
 from pi_trio.llm.auth_file import read_entries, remove_entry, store_entry
 
 KEY = {"type": "api_key", "key": "sk-é"}
@@ -83,11 +83,11 @@ def test_lock_of_another_program_is_respected_until_it_is_stale(
 ) -> None:
     path, lock = tmp_path / "auth.json", tmp_path / "auth.json.lock"
     lock.mkdir()
-    monkeypatch.setattr(auth_file, "_PATIENCE", 0.0)
+    monkeypatch.setattr(private_files, "_PATIENCE", 0.0)
     with pytest.raises(StorageError, match="another program"):
         store_entry(path, "acme", KEY)
     assert not path.exists()
-    monkeypatch.setattr(auth_file, "_PATIENCE", 10.0)
+    monkeypatch.setattr(private_files, "_PATIENCE", 10.0)
     long_ago = time.time() - 60
     os.utime(lock, (long_ago, long_ago))
     store_entry(path, "acme", KEY)
@@ -96,5 +96,5 @@ def test_lock_of_another_program_is_respected_until_it_is_stale(
 
 def test_disk_that_refuses(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(StorageError, match="cannot be written"):
+    with pytest.raises(StorageError, match="cannot be made"):
         store_entry(tmp_path / "file" / "auth.json", "acme", KEY)

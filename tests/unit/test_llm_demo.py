@@ -19,14 +19,11 @@ from pi_trio.messages import (
     UserMessage,
 )
 
+pytestmark = pytest.mark.usefixtures("demo_in_a_hurry")
+
 BASIC = ("read", "bash", "edit", "write")
 
 PACE = demo.DELTA_INTERVAL
-
-
-@pytest.fixture(autouse=True)
-def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(demo, "DELTA_INTERVAL", 0)
 
 
 async def ask(*messages: Any, tools: tuple[str, ...] = BASIC, **options: Any) -> list[Any]:

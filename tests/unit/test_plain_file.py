@@ -9,9 +9,9 @@ import pytest
 
 from pi_trio.cli.prompts import gather_prompts
 from pi_trio.errors import ConfigError, UsageError
+from pi_trio.jsonc import load_jsonc
 from pi_trio.llm.catalogue import read_listed
 from pi_trio.plain_file import read_plain_file
-from pi_trio.resources.jsonc import load_jsonc
 
 
 @pytest.fixture(params=["pipe", "device", "link to a device"])

@@ -7,57 +7,28 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import attrs
 import pytest
 import trio
 import trio.testing
+from harness_bench import open_bench
 from session_file import check_balance, entries_of, facts_of
 
 from pi_trio.codec import dumps, loads
-from pi_trio.harness.harness import AgentHarness, HarnessOptions
+from pi_trio.harness.harness import AgentHarness
 from pi_trio.harness.recovery import read_remains
-from pi_trio.llm.auth import Credential
-from pi_trio.llm.protocol import Failure, Model
+from pi_trio.llm.protocol import Failure
 from pi_trio.messages import text_of
 from pi_trio.session import facts
 from pi_trio.session.session import Session
 from pi_trio.testing import Call, Hang, ScriptedModel
-from pi_trio.tool import Tool, ToolResult
-
-
-async def _echo(call_id: str, args: Any, on_update: Any) -> ToolResult:
-    return ToolResult("ok")
-
-
-async def _stuck(call_id: str, args: Any, on_update: Any) -> ToolResult:
-    await trio.sleep_forever()
-    raise AssertionError("not reached")
-
-
-TOOLS = tuple(
-    Tool(name=name, description=name, parameters={"type": "object"}, execute=body)
-    for name, body in (("echo", _echo), ("stuck", _stuck))
-)
-
-
-async def _credential(model: Model) -> Credential:
-    return Credential("none", "a test")
 
 
 @asynccontextmanager
 async def harness_of(path: Path, *answers: Any) -> AsyncIterator[tuple[AgentHarness, ScriptedModel]]:
     session = Session.open(path) if path.exists() else Session.new("/", path)
-    model = ScriptedModel(answers)
-    options = HarnessOptions(
-        stream_function=lambda _: model,
-        credential=_credential,
-        tools=TOOLS,
-        sections=lambda tools: {"preamble": "Be brief."},
-    )
-    async with trio.open_nursery() as nursery:
-        harness = AgentHarness(session, options, nursery, model=model.model)
-        yield harness, model
-        await harness.aclose()
-        nursery.cancel_scope.cancel()
+    async with open_bench(session, *answers) as bench:
+        yield bench.harness, bench.model
 
 
 async def _conversation(path: Path) -> None:
@@ -121,13 +92,7 @@ async def test_calls_are_told_apart_by_whether_they_had_started(tmp_path: Path) 
     """L80: `outcome_unknown` for what had started, `not_started` for what had not."""
     path = tmp_path / "s.jsonl"
     async with harness_of(path, [Call("stuck"), Call("stuck"), Call("stuck")]) as (harness, _):
-        harness.options = harness.options.__class__(
-            **{
-                **{name: getattr(harness.options, name) for name in ("stream_function", "credential")},
-                "tools": TOOLS,
-                "max_parallel_tool_calls": 2,
-            }
-        )
+        harness.options = attrs.evolve(harness.options, max_parallel_tool_calls=2)
         harness.prompt("go")
         await trio.testing.wait_all_tasks_blocked()
         cut = path.read_bytes()

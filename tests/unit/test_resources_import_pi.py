@@ -12,7 +12,8 @@ import pytest
 from pi_trio.cli.main import main
 from pi_trio.errors import ConfigError
 from pi_trio.resources.config import RuntimeConfig
-from pi_trio.resources.import_pi import find_pi_dir, import_pi
+from pi_trio.resources.import_pi import import_pi
+from pi_trio.resources.paths import find_pi_dir
 
 HEADER = '{"type":"session","version":3,"id":"01a2","timestamp":"2030-01-01T00:00:00.000Z","cwd":"/p"}\n'
 
@@ -82,8 +83,8 @@ def test_keys_are_taken_over_but_no_logins(pi: Path, config: RuntimeConfig) -> N
     lines = import_pi(pi, config)
     stored = json.loads((config.agent_dir / "auth.json").read_text())
     assert stored == ours | {"openai": {"type": "api_key", "key": "sk-secret"}}
-    assert "login for anthropic: left with pi; log in here anew" in lines
-    assert "API key for xai: there already" in lines
+    assert "key of anthropic: a login, which is left there; log in here anew" in lines
+    assert "key of xai: there already" in lines
     assert "sk-" not in "\n".join(lines)
 
 
@@ -99,11 +100,17 @@ def test_nothing_is_replaced_and_a_second_time_changes_nothing(pi: Path, config:
     assert not [line for line in lines if "copied" in line]
 
 
+def test_a_session_is_known_by_its_id_whatever_its_file_is_called(pi: Path, config: RuntimeConfig) -> None:
+    _write(config.agent_dir / "sessions" / "--p--" / "renamed.jsonl", HEADER)
+    assert "sessions there already: 1" in import_pi(pi, config)
+    assert not (config.agent_dir / "sessions" / "--p--" / "a.jsonl").exists()
+
+
 def test_a_dry_run_lists_and_does_nothing(pi: Path, config: RuntimeConfig) -> None:
     lines = import_pi(pi, config, dry_run=True)
     assert f"session {pi}/sessions/--p--/a.jsonl: to be copied" in lines
     assert f"skill {pi}/skills/pdf: to be copied" in lines
-    assert "API key for openai: to be copied" in lines
+    assert "key of openai: to be copied" in lines
     assert not config.agent_dir.exists()
 
 
@@ -186,7 +193,7 @@ def test_real_sessions_of_pi_open_after_the_import(
     for path in sorted((shared / "sessions" / "real-pi").glob("*.jsonl")):
         _write(source / "sessions" / "--p--" / path.name, path.read_text("utf-8"))
     import_pi(source, config)
-    copies = sorted((config.agent_dir / "sessions" / "--p--").glob("*.jsonl"))
+    copies = sorted((config.agent_dir / "sessions").glob("*/*.jsonl"))
     assert len(copies) == len(list((source / "sessions" / "--p--").iterdir()))
     for copy in copies:
         Session.open(copy, writable=False).build_context()

@@ -28,11 +28,12 @@ from pi_trio.events import (
 )
 from pi_trio.harness.runtime import LocalRuntime, open_runtime
 from pi_trio.hub import Outbox
-from pi_trio.llm import demo
 from pi_trio.remote.interface import Runtime, Snapshot
 from pi_trio.resources.config import RuntimeConfig
 from pi_trio.resources.settings import GateSettings, Settings
 from pi_trio.wire import event_to_json
+
+pytestmark = pytest.mark.usefixtures("demo_in_a_hurry")
 
 
 @pytest.fixture
@@ -41,11 +42,6 @@ def project(tmp_path: Path) -> Path:
     folder.mkdir()
     (folder / "README.md").write_text("# A small project\n")
     return folder
-
-
-@pytest.fixture(autouse=True)
-def _the_demo_model_is_in_a_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(demo, "DELTA_INTERVAL", 0.0)
 
 
 @asynccontextmanager
@@ -116,7 +112,10 @@ async def test_a_session_opens_by_the_beginning_of_its_id_and_only_once(project:
     async with runtime_of(project) as runtime:
         snapshot = await runtime.new_session()
         await _say(runtime, snapshot.session.id, "hello")
-        for reference in (snapshot.session.id, str(snapshot.session.path)):
+        path = Path(str(snapshot.session.path))
+        link = project / "link.jsonl"
+        link.symlink_to(path)
+        for reference in (snapshot.session.id, snapshot.session.id[:13], str(path), str(link)):
             assert (await runtime.open_session(reference)).session == snapshot.session
     async with runtime_of(project) as runtime:
         assert (await runtime.open_session(snapshot.session.id[:13])).session.id == snapshot.session.id

@@ -201,14 +201,13 @@ def test_settings_are_the_last_ones_on_the_branch() -> None:
 def test_only_new_entries_are_read() -> None:
     session, _ = session_of([user(str(n)) for n in range(50)])
     read: list[str] = []
-    builder = session._context
-    inner = builder._read
+    inner = session.speech.read
 
     def noted(entry_id: str) -> Entry:
         read.append(entry_id)
         return inner(entry_id)
 
-    builder._read = noted
+    session.speech.read = noted
     session.build_context()
     assert len(read) == 50
     read.clear()
@@ -227,8 +226,7 @@ def test_a_read_that_fails_half_way_spoils_nothing(monkeypatch: pytest.MonkeyPat
     session.build_context()
     session.append(user("2"))
     last = session.append(user("3"))
-    builder = session._context
-    inner = builder._read
+    inner = session.speech.read
 
     def fail(entry_id: str) -> Entry:
         if entry_id == last.id:
@@ -236,8 +234,7 @@ def test_a_read_that_fails_half_way_spoils_nothing(monkeypatch: pytest.MonkeyPat
         return inner(entry_id)
 
     with monkeypatch.context() as patched:
-        patched.setattr(builder, "_read", fail)
-        patched.setattr(builder._fold, "_read", fail)
+        patched.setattr(session.speech, "read", fail)
         with pytest.raises(StorageError):
             session.build_context()
     assert shape(session.build_context().messages) == ["u:1", "u:2", "u:3"]

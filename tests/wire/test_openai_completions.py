@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
@@ -20,13 +19,10 @@ from pi_trio.llm.protocol import (
     ModelCost,
     StreamOptions,
     TextDelta,
-    TextEnd,
-    ThinkingDelta,
-    ThinkingEnd,
-    ToolCallDelta,
-    ToolCallEnd,
 )
 from pi_trio.messages import TextContent, ThinkingContent, UserMessage
+
+from .recorded import streamed
 
 FOLDERS = ("openai-chat", "openrouter", "deepseek", "groq", "mistral", "llamacpp", "ollama-openai")
 HELLO = Context("", (UserMessage.of("hello"),))
@@ -112,20 +108,6 @@ def read_as(events: list[Any]) -> dict[str, Any]:
         "error": last.failure.message if isinstance(last, Failed) else None,
         "streamed": streamed(events),
     }
-
-
-def streamed(events: list[Any]) -> bool:
-    """Whether the deltas of every closed block join to what its end says."""
-    joined: defaultdict[int, str] = defaultdict(str)
-    right = []
-    for event in events:
-        if isinstance(event, (TextDelta, ThinkingDelta, ToolCallDelta)):
-            joined[event.content_index] += event.delta
-        elif isinstance(event, (TextEnd, ThinkingEnd)):
-            right.append(joined[event.content_index] == event.content)
-        elif isinstance(event, ToolCallEnd):
-            right.append(json.loads(joined[event.content_index] or "{}") == event.tool_call.arguments)
-    return all(right)
 
 
 def wanted(expected: dict[str, Any]) -> dict[str, Any]:

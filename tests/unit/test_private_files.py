@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 import trio
 
+from pi_trio import private_files
 from pi_trio.errors import StorageError
-from pi_trio.resources import private_files
-from pi_trio.resources.private_files import locked, write_new, write_private
+from pi_trio.private_files import locked, write_new, write_private
 
 
 def test_a_file_is_replaced_as_a_whole_and_links_stay(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ import io
 import pytest
 from PIL import Image
 
-from pi_trio.tools.images import ImageHeader, is_whole, read_header
+from pi_trio.images import ImageHeader, is_whole, read_header
 
 
 def encoded(kind: str, **options: object) -> bytes:

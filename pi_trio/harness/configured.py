@@ -1,0 +1,84 @@
+"""What the flags and the settings say, in the harness's own terms."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+
+from pi_trio.approval import GateMode
+from pi_trio.compaction.plan import CompactionSettings
+from pi_trio.errors import ConfigError
+from pi_trio.harness.options import HarnessOptions
+from pi_trio.harness.retry import RetryPolicy
+from pi_trio.llm.auth import Credential
+from pi_trio.llm.protocol import Model, StreamFunction, StreamOptions
+from pi_trio.resources.config import RuntimeConfig
+from pi_trio.tool import Tool
+from pi_trio.tools import READING_TOOLS, TOOL_NAMES, chosen_tools, coding_tools
+from pi_trio.tools.environment import LocalEnvironment
+from pi_trio.tools.gate import Policy
+
+__all__ = ["gate_policy", "harness_options", "tools_for"]
+
+
+def gate_policy(config: RuntimeConfig, environment: LocalEnvironment) -> Policy:
+    """Raises `ConfigError` for a rule that cannot be read."""
+    rules = config.settings.gate
+    try:
+        return Policy(environment, config.mode or rules.mode, allow=rules.allow, deny=rules.deny)
+    except ValueError as error:  # to go on without a rule that forbids something would be worse
+        raise ConfigError(f"settings.json: gate: {error}") from None
+
+
+def tools_for(config: RuntimeConfig, environment: LocalEnvironment, mode: GateMode) -> tuple[Tool, ...]:
+    """The tools of a session that works in this environment."""
+    chosen = chosen_tools(config.settings.default_tools)
+    return tuple(coding_tools(environment, READING_TOOLS if mode == "read-only" else chosen))
+
+
+def harness_options(
+    config: RuntimeConfig,
+    *,
+    stream_function: Callable[[Model], StreamFunction],
+    credential: Callable[[Model], Awaitable[Credential]],
+    tools: tuple[Tool, ...],
+    sections: Callable[[Sequence[Tool]], dict[str, str]],
+) -> HarnessOptions:
+    """How a session is worked on."""
+    settings = config.settings
+    retry = settings.retry
+    return HarnessOptions(
+        stream_function=stream_function,
+        credential=credential,
+        tools=tools,
+        sections=sections,
+        steering_mode=settings.steering_mode,
+        follow_up_mode=settings.follow_up_mode,
+        compaction=CompactionSettings(
+            enabled=settings.compaction.enabled,
+            reserve_tokens=settings.compaction.reserve_tokens,
+            keep_recent_tokens=settings.compaction.keep_recent_tokens,
+        ),
+        branch_reserve=settings.branch_summary.reserve_tokens,
+        record_stream=settings.record_stream,
+        max_parallel_tool_calls=settings.max_parallel_tool_calls,
+        retry=RetryPolicy(
+            enabled=retry.enabled,
+            max_retries=retry.max_retries,
+            base_delay=retry.base_delay_ms / 1000,
+            max_delay=retry.max_agent_delay_ms / 1000,
+            longest_wish=retry.provider.max_retry_delay_ms / 1000 or None,
+        ),
+        request=StreamOptions(
+            cache_retention=config.cache_retention,
+            idle_timeout=settings.http_idle_timeout_ms / 1000,
+            proxy=settings.http_proxy,
+        ),
+        findings=tuple(_unknown_tools(config)),
+    )
+
+
+def _unknown_tools(config: RuntimeConfig) -> Iterator[str]:
+    for name in chosen_tools(config.settings.default_tools):
+        if name not in TOOL_NAMES:
+            there_are = ", ".join(TOOL_NAMES)
+            yield f"settings.json: defaultTools: there is no tool {name!r}; there are {there_are}"

@@ -1,0 +1,170 @@
+"""What is said to a session: what waits for a turn or a step, and what came back unused."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from pi_trio.errors import BusyError, StorageError, UsageError
+from pi_trio.events import InboxClaimed, InboxDiscarded, InboxInserted, InputReturned, QueueUpdate
+from pi_trio.extensions.host import Delivery
+from pi_trio.harness.inbox import Inbox, InboxItem, Splice, Target
+from pi_trio.harness.options import HarnessOptions
+from pi_trio.hub import Hub
+from pi_trio.messages import AgentMessage, ImageContent, UserMessage
+from pi_trio.session import facts
+from pi_trio.session.entries import Entry
+from pi_trio.session.session import Session
+
+__all__ = ["Input"]
+
+
+class Input(ABC):
+    """The commands that say something. It is a fact of the session before anything follows from it,
+    and is told in events. `returned` was claimed and not used, until somebody takes it.
+    """
+
+    def __init__(self, session: Session, hub: Hub, options: HarnessOptions) -> None:
+        self.session = session
+        self.hub = hub
+        self.inbox = Inbox(self._record_splice, options.steering_mode, options.follow_up_mode)
+        self.returned: list[AgentMessage] = []
+        self._told_queue = self.inbox.summary()
+
+    @property
+    @abstractmethod
+    def running(self) -> bool:
+        """Whether a run is in progress."""
+
+    @abstractmethod
+    def _close_interruption(self) -> None:
+        """Write what makes a file whole that a crash left open, before anything else is written."""
+
+    @abstractmethod
+    def _wake(self) -> None:
+        """Run what waits, now or as soon as that may be."""
+
+    def prompt(self, text: str, images: Iterable[ImageContent] = ()) -> None:
+        """Open a turn. Raises `BusyError` while a run is in progress."""
+        if self.running:
+            raise BusyError("The agent is already processing a prompt: steer, follow up, or abort first.")
+        self._insert("next-turn", user_message(text, images), first=True)
+        self._wake()
+
+    def steer(self, text: str, images: Iterable[ImageContent] = ()) -> None:
+        """Say something before the next request; idle: open a turn with it."""
+        self._insert("next-step", user_message(text, images))
+        self._wake()
+
+    def follow_up(self, text: str, images: Iterable[ImageContent] = ()) -> None:
+        """Say something when the agent would stop; idle: open a turn with it."""
+        self._insert("next-turn", user_message(text, images))
+        self._wake()
+
+    def inject(self, message: AgentMessage) -> None:
+        """Add to the next step, or to the first step of the next turn. Wakes nobody."""
+        self._insert("next-step", message)
+
+    def next_turn(self, text: str, images: Iterable[ImageContent] = ()) -> None:
+        """Park something until the next prompt or follow-up. Wakes nobody."""
+        self._insert("next-turn", user_message(text, images), parked=True)
+
+    def edit_queued(self, item_id: str, text: str) -> None:
+        """Put another text in the place of one that waits. Raises `UsageError` if it does not."""
+        self._tell_change(self.inbox.replace(item_id, user_message(text, ())))
+
+    def remove_queued(self, item_id: str) -> None:
+        """Take one out that waits. Raises `UsageError` if it does not."""
+        self._tell_change(self.inbox.remove(item_id))
+
+    def move_queued(self, item_id: str, place: int) -> None:
+        """Put one that waits in another place of its list. Raises `UsageError` if it does not."""
+        for change in self.inbox.move(item_id, place):
+            self._tell_change(change)
+
+    def send(self, message: AgentMessage, deliver: Delivery) -> None:
+        """Put any message into the inbox, as `steer`, `follow_up` or `next_turn` would."""
+        target: Target = "next-step" if deliver == "steer" else "next-turn"
+        self._insert(target, message, parked=deliver == "next_turn")
+        if deliver != "next_turn":
+            self._wake()
+
+    def clear_queue(self) -> QueueUpdate:
+        """Take out what waits, and hand it back."""
+        waiting = self.inbox.summary()
+        for change in self.inbox.clear():
+            self._tell_change(change)
+        return waiting
+
+    def take_returned(self) -> list[AgentMessage]:
+        """What was claimed and not used, once."""
+        taken, self.returned = self.returned, []
+        return taken
+
+    # ------------------------------------------------------------------ kept and told
+
+    def append_fact(self, name: str, **data: Any) -> None:
+        """Write a fact of this session."""
+        self.session.append(facts.fact(name, self.session.id, **data))
+
+    def write_or_keep(self, entry: Entry) -> None:
+        """Write what has happened and cannot be undone. Without room for it the session keeps it:
+        then it is written first, and whatever is written next raises `StorageError` until it is.
+        """
+        leaf = self.session.get_leaf_id()
+        try:
+            self.session.append(entry, keep=True)
+        except StorageError:
+            if self.session.get_leaf_id() == leaf:  # no disk would take it
+                raise
+
+    def _insert(
+        self, target: Target, message: AgentMessage, *, first: bool = False, parked: bool = False
+    ) -> None:
+        self._close_interruption()
+        self._tell_change(self.inbox.add(target, InboxItem.new(message, parked=parked), first=first))
+
+    def _record_splice(self, change: Splice) -> None:
+        self.append_fact(facts.INBOX_SPLICED, **change.to_json())
+
+    def _tell_change(self, change: Splice | None) -> None:
+        if change is None:
+            return
+        for item in change.removed:
+            self.hub.post(InboxDiscarded(item.id, item.message))
+        for item in change.inserted:
+            self.hub.post(InboxInserted(item.id, item.message))
+        if self.running:
+            self.tell_queue()
+
+    def tell_claimed(self, items: Iterable[InboxItem], turn: int) -> None:
+        """Tell what a turn took out for use."""
+        for item in items:
+            self.hub.post(InboxClaimed(item.id, item.message, turn))
+        self.tell_queue()
+
+    def tell_queue(self) -> None:
+        """Tell what waits, if that has changed."""
+        waiting = self.inbox.summary()
+        if waiting != self._told_queue:
+            self._told_queue = waiting
+            self.hub.post(waiting)
+
+    def hand_back(self, items: Sequence[InboxItem]) -> None:
+        """Tell, durably, that claimed input was not used; it is offered until somebody takes it."""
+        data = [item.to_json() for item in items]
+        self.write_or_keep(facts.fact(facts.INBOX_RETURNED, self.session.id, items=data))
+        self._return(item.message for item in items)
+
+    def _return(self, messages: Iterable[AgentMessage]) -> None:
+        returned = tuple(messages)
+        self.returned += returned
+        self.hub.post(InputReturned(returned))
+
+
+def user_message(text: str, images: Iterable[ImageContent]) -> UserMessage:
+    """A person's input. Raises `UsageError` if there is nothing in it."""
+    if not text.strip() and not images:
+        raise UsageError("There is nothing to send: the text is blank.")
+    return UserMessage.of(text, images)

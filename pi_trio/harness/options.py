@@ -1,0 +1,49 @@
+"""How a session is worked on."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+
+from attrs import field, frozen
+
+from pi_trio.compaction.plan import CompactionSettings
+from pi_trio.harness.retry import RetryPolicy
+from pi_trio.llm.auth import Credential
+from pi_trio.llm.protocol import Model, StreamFunction, StreamOptions
+from pi_trio.loop.driver import QueueMode
+from pi_trio.loop.hooks import Hooks
+from pi_trio.tool import ExecutionMode, Tool
+
+__all__ = ["HarnessOptions"]
+
+
+def _no_sections(_tools: Sequence[Tool]) -> dict[str, str]:
+    return {}
+
+
+@frozen(kw_only=True)
+class HarnessOptions:
+    """How a session is worked on.
+
+    `sections` makes the system prompt's sections for the active tools. `credential` is asked
+    before each request. `record_stream` keeps in each answer when its pieces came. `findings`
+    are for a person to know. `abort_grace` is how long, in seconds, hooks and listeners may
+    still take after an abort.
+    """
+
+    stream_function: Callable[[Model], StreamFunction]
+    credential: Callable[[Model], Awaitable[Credential]]
+    tools: tuple[Tool, ...] = ()
+    sections: Callable[[Sequence[Tool]], dict[str, str]] = _no_sections
+    hooks: Hooks = field(factory=Hooks)
+    request: StreamOptions = field(factory=StreamOptions)
+    steering_mode: QueueMode = "all"
+    follow_up_mode: QueueMode = "one-at-a-time"
+    tool_execution: ExecutionMode = "parallel"
+    max_parallel_tool_calls: int = 10
+    retry: RetryPolicy = field(factory=RetryPolicy)
+    compaction: CompactionSettings = field(factory=CompactionSettings)
+    branch_reserve: int = 16_384
+    record_stream: bool = True
+    findings: tuple[str, ...] = ()
+    abort_grace: float = 2.0
