@@ -66,6 +66,11 @@ class Prompt(TextArea):
         self._browsing: int | None = None
         self._pastes: dict[str, str] = {}
 
+    @property
+    def browsing(self) -> bool:
+        """Whether an earlier prompt is shown, which up and down leave again."""
+        return self._browsing is not None
+
     # ---------------------------------------------------------------- commands
 
     def remember(self, texts: Iterable[str]) -> None:
