@@ -125,7 +125,7 @@ class MainScreen(Screen[None]):
         from pi_tui.widgets.body import Body
 
         if self._body is None:
-            self._body = Body(store, self._theme)
+            self._body = Body(store, self._theme, self._keymap)
             await self.mount(self._body, before="#blank")
             await self.query_one("#blank").remove()
         else:
