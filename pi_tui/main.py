@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import os
 import signal
 import sys
 import traceback
@@ -31,6 +32,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     if sys.platform == "win32":
         sys.exit("pi-tui needs Linux or macOS; on Windows please run it inside WSL.")
     namespace = parse(_parser(), sys.argv[1:] if argv is None else argv)
+    if not _has_screen():
+        sys.exit("pi-tui needs a terminal: pi-trio chat talks in plain lines, pi-trio -p answers in a pipe.")
     try:
         app = _make_app(namespace, runtime_config(namespace))
     except PiError as error:
@@ -41,6 +44,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def run_app(app: PiApp) -> int:
     """Run the app to its end, with the terminal restored and no process left, and report how it went."""
     status = asyncio.run(_run(app))
+    _let_go_of_terminal()
     if isinstance(app.failure, PiError):
         sys.exit(f"pi-tui: {app.failure}")
     if app.failure is not None:
@@ -49,6 +53,23 @@ def run_app(app: PiApp) -> int:
     if status == 0 and app.resume is not None:
         sys.stdout.write(f"pi-tui --session {app.resume}\n")
     return status
+
+
+def _has_screen() -> bool:
+    streams = (sys.stdin, sys.stdout, sys.stderr)
+    on_terminal = all(stream is not None and stream.isatty() for stream in streams)
+    return on_terminal and os.environ.get("TERM", "dumb") != "dumb"
+
+
+def _let_go_of_terminal() -> None:
+    """What a terminal that is gone did not take must not become the exit status."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, stream.fileno())
+            os.close(nowhere)
 
 
 async def _run(app: PiApp) -> int:

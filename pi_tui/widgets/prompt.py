@@ -153,8 +153,6 @@ class Prompt(TextArea):
             passed_on = None
         if action == "tab" and not self.text:
             passed_on = "next_pane"
-        if action == "dequeue":
-            passed_on = "dequeue"
         await (self.screen.run_action(passed_on) if passed_on else self.run_action(action))
 
     async def _type(self, event: events.Key) -> None:

@@ -241,7 +241,8 @@ def test_a_reader_that_leaves_is_a_quiet_end(program, stub) -> None:
     stub.says("x" * 1_000_000)
     with program.start("--mode", "json", "-p", "long") as process:
         assert process.stdout is not None
-        process.stdout.readline()
+        while b"tool_execution_start" not in process.stdout.readline():
+            pass
         process.stdout.close()
         process.stdout = None
         _, err = process.communicate(timeout=30)

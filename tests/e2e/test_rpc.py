@@ -101,6 +101,14 @@ def test_a_prompt_while_streaming_says_how_it_is_meant(rpc: RpcProcess, program,
     assert "two" in str(stub.requests[2]["messages"][-1])
 
 
+def test_of_two_prompts_at_once_the_first_is_taken(rpc: RpcProcess, stub) -> None:
+    """HL-06"""
+    stub.calls(("bash", {"command": SLEEP}))
+    ids = [rpc.send("prompt", message=text) for text in ("one", "two")]
+    assert [rpc.response(each)["success"] for each in ids] == [True, False]
+    rpc.data("abort")
+
+
 def test_what_waits_is_handed_back(rpc: RpcProcess, stub) -> None:
     _sleep(rpc, stub)
     rpc.data("steer", message="left")

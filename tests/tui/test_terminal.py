@@ -9,6 +9,7 @@ import re
 import select
 import signal
 import struct
+import subprocess
 import sys
 import termios
 import time
@@ -231,6 +232,25 @@ def test_what_tools_print_never_reaches_the_terminal_as_it_is(terminal: Terminal
     terminal.write("[red]shown[/] [@click=app.quit]q[/]\\n'; false`\r")
     terminal.wait_for("exit 1")
     terminal.wait_for("[red]shown[/] [@click=app.quit]q[/]")
-    wire = re.sub("\x1b\\]22;[a-z]+\x07", "", terminal.bytes.decode())  # Textual's pointer shapes
+    wire = re.sub(
+        "\x1b\\]22;[a-z]+\x07", "", terminal.bytes.decode("utf-8", "replace")
+    )  # Textual's pointer shapes
     for sequence in ("\x1b]52", "\x1b[2J", "\x9b", "\x07"):
         assert sequence not in wire
+
+
+def test_without_a_terminal_the_other_ways_are_named():
+    code = "import sys; from pi_tui.main import main; sys.exit(main(['--demo']))"
+    done = subprocess.run(
+        [sys.executable, "-c", code], stdin=subprocess.DEVNULL, capture_output=True, check=False
+    )
+    assert (done.returncode, done.stdout) == (1, b"")
+    assert b"pi-trio chat" in done.stderr
+
+
+def test_a_terminal_that_can_do_nothing_gets_one_line(tmp_path: Path):
+    running = Terminal("--demo", cwd=tmp_path, TERM="dumb")
+    assert running.status() == 1
+    assert b"pi-trio chat" in running.bytes
+    assert b"\x1b" not in running.bytes
+    running.close()

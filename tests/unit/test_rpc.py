@@ -99,6 +99,19 @@ async def test_events_come_before_what_is_sent_after_them() -> None:
     assert [line["type"] for line in reader.lines] == ["agent_start", "response", "turn_start"]
 
 
+async def test_what_is_cancelled_comes_with_the_next_call() -> None:
+    reader = Reader()
+    reader.reads.set()
+    outgoing = _outgoing(reader)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(outgoing.pass_on)
+        await trio.testing.wait_all_tasks_blocked()
+        outgoing.outbox.put(1, AgentStart())
+        nursery.cancel_scope.cancel()
+    await outgoing.send()
+    assert [line["type"] for line in reader.lines] == ["agent_start"]
+
+
 async def test_pieces_merge_while_the_client_is_slow() -> None:
     reader, partial = Reader(), PartialMessage(AssistantMessage(()))
     outgoing = _outgoing(reader)

@@ -11,16 +11,22 @@ from hypothesis import strategies as st
 from rich.style import Style
 
 from pi_trio.errors import ConfigError
+from pi_tui.app import PiApp
 from pi_tui.heights import Heights
 from pi_tui.items.markdown import Growing, markdown, split_blocks
 from pi_tui.items.paint import Look
 from pi_tui.items.words import age, clock, duration, money, tokens
-from pi_tui.keymap import KEYS, UNBOUND, key_label, load_keymap
+from pi_tui.keymap import KEYS, UNBOUND, Key, key_label, load_keymap
 from pi_tui.ladder import Situation, Step, clear_step, escape_step, exit_step
 from pi_tui.layout import arrange
+from pi_tui.screens.main import MainScreen
+from pi_tui.screens.question import QuestionScreen
 from pi_tui.status import key_hints
 from pi_tui.terminal import EnduringWriter, KeyParser
 from pi_tui.theme import bundled_folder, load_theme
+from pi_tui.widgets.prompt import Prompt
+from pi_tui.widgets.session_tree import SessionTree
+from pi_tui.widgets.tool_pane import ToolPane
 
 # ------------------------------------------------------------------ ladder, layout
 
@@ -128,6 +134,21 @@ def test_ids_are_unique_and_actions_described():
     ids = [(key.id, key.area) for key in KEYS]
     assert len(set(ids)) == len(ids)
     assert all(key.help for key in KEYS)
+
+
+@pytest.mark.parametrize("key", KEYS, ids=lambda key: f"{key.area} {key.id}")
+def test_every_key_has_its_action(key: Key):
+    """Textual passes over an action that nobody has, and the key would do nothing."""
+    places = {
+        "everywhere": MainScreen,
+        "prompt": Prompt,
+        "tree": SessionTree,
+        "tools": ToolPane,
+        "question": QuestionScreen,
+    }
+    whose, _, action = key.action.rpartition(".")
+    place = {"app": PiApp, "screen": MainScreen, "": places[key.area]}[whose]
+    assert hasattr(place, f"action_{action.partition('(')[0]}")
 
 
 def test_the_users_keys_in_pis_names(tmp_path: Path):

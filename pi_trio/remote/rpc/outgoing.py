@@ -48,8 +48,12 @@ class Outgoing:
         return self.outbox
 
     async def send(self, *messages: bytes) -> None:
-        """Write what happened until now, then these lines. Waits until the client takes it."""
+        """Write what happened until now, then these lines. Waits until the client takes it.
+
+        Cancelled, no event is lost: those that were not written yet come with the next call.
+        """
         async with self._writing:
+            await trio.lowlevel.checkpoint_if_cancelled()  # not once they are taken
             lines = [*self._events(), *messages]
             if lines:
                 await self._write(b"\n".join([*lines, b""]))
