@@ -125,7 +125,7 @@ class MainScreen(Screen[None]):
         from pi_tui.widgets.body import Body
 
         if self._body is None:
-            self._body = Body(store, self._theme)
+            self._body = Body(store, self._theme, self._keymap)
             await self.mount(self._body, before="#blank")
             await self.query_one("#blank").remove()
         else:
@@ -204,7 +204,9 @@ class MainScreen(Screen[None]):
     def find_hints(self) -> None:
         """See `View`."""
         text = self.prompt.text
-        if self.live is not None and wants_argument(text):
+        if self.prompt.browsing:  # the arrows go on in the history
+            self.query_one(Hints).tell(())
+        elif self.live is not None and wants_argument(text):
             self._find_arguments()
         else:
             self.query_one(Hints).tell(self.work.hints(text))

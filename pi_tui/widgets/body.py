@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from textual.app import ComposeResult
 from textual.containers import Horizontal
 
@@ -25,11 +27,11 @@ class Body(Horizontal):
     Body { height: 1fr; }
     """
 
-    def __init__(self, store: SessionStore, theme: Theme) -> None:
+    def __init__(self, store: SessionStore, theme: Theme, keymap: Mapping[str, str]) -> None:
         super().__init__()
-        self.tree_pane = SessionTree(store, theme, id="tree")
+        self.tree_pane = SessionTree(store, theme, keymap, id="tree")
         self.transcript = Transcript(store, theme, id="stream")
-        self.tool_pane = ToolPane(store, theme, id="tools")
+        self.tool_pane = ToolPane(store, theme, keymap, id="tools")
 
     def compose(self) -> ComposeResult:
         """The panes, left to right."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import ClassVar
 
 from rich.segment import Segment
 from rich.style import Style
+from textual import events
 from textual.binding import Binding, BindingType
 from textual.geometry import Size
 from textual.message import Message
@@ -16,7 +18,7 @@ from textual.widget import Widget
 from pi_tui.keymap import Area, keys_of
 from pi_tui.theme import Theme
 
-__all__ = ["LineView", "Missing", "OneLine", "bindings_for", "styled"]
+__all__ = ["LineView", "Missing", "OneLine", "bindings_for", "own_actions", "styled"]
 
 
 PLAIN = Style()
@@ -29,6 +31,17 @@ def bindings_for(area: Area) -> list[BindingType]:
         Binding(key.keys, key.action, key.help, id=key.id, show=False, priority=key.priority)
         for key in keys_of(area)
     ]
+
+
+def own_actions(widget: Widget, keymap: Mapping[str, str]) -> dict[str, str]:
+    """The actions of a widget's keys, for it to run them itself as they come.
+
+    Left to Textual, a bound key goes around by the app and would overtake, or be overtaken by,
+    keys typed next to it.
+    """
+    bindings = widget._bindings.copy()
+    bindings.apply_keymap(dict(keymap))
+    return {key: bound[0].action for key, bound in bindings.key_to_bindings.items()}
 
 
 def styled(strip: Strip, width: int) -> Strip:
@@ -46,16 +59,33 @@ class Missing(Message):
 
 
 class LineView(ScrollView):
-    """Draws only the lines in view. Subclasses say how many there are and give each."""
+    """Draws only the lines in view. Subclasses say how many there are and give each.
+
+    With a `keymap` it runs its keys in the order in which they were typed.
+    """
 
     DEFAULT_CSS = """
     LineView { scrollbar-size-vertical: 1; overflow-x: hidden; overflow-y: auto; }
     """
     ALLOW_SELECT: ClassVar[bool] = False
 
-    def __init__(self, theme: Theme, *, id: str | None = None) -> None:  # noqa: A002  # Textual's name
+    def __init__(
+        self,
+        theme: Theme,
+        keymap: Mapping[str, str] | None = None,
+        *,
+        id: str | None = None,  # noqa: A002  # Textual's name
+    ) -> None:
         super().__init__(id=id)
         self.theme = theme
+        self._actions = {} if keymap is None else own_actions(self, keymap)
+
+    async def _on_key(self, event: events.Key) -> None:
+        action = self._actions.get(event.key)
+        if action is not None:
+            event.stop()
+            event.prevent_default()
+            await self.run_action(action)
 
     @property
     def width(self) -> int:

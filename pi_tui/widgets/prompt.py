@@ -12,7 +12,7 @@ from textual.widgets import TextArea
 
 from pi_trio.text import sanitise
 from pi_tui.widgets.hints import Hints
-from pi_tui.widgets.lines import bindings_for
+from pi_tui.widgets.lines import bindings_for, own_actions
 
 __all__ = ["Delivery", "Prompt"]
 
@@ -58,13 +58,18 @@ class Prompt(TextArea):
     def __init__(self, keymap: Mapping[str, str], hints: Hints, *, id: str | None = None) -> None:  # noqa: A002
         super().__init__(id=id, compact=True, soft_wrap=True, highlight_cursor_line=False)
         self.cursor_blink = False  # a blinking cursor keeps an idle terminal, and its link, busy
-        self.keymap = keymap
+        self._actions = own_actions(self, keymap)
         self._hints = hints
         self.suggestions: Sequence[str] = ()
         self.running = False
         self._history: list[str] = []
         self._browsing: int | None = None
         self._pastes: dict[str, str] = {}
+
+    @property
+    def browsing(self) -> bool:
+        """Whether an earlier prompt is shown, which up and down leave again."""
+        return self._browsing is not None
 
     # ---------------------------------------------------------------- commands
 
@@ -91,11 +96,6 @@ class Prompt(TextArea):
         return text
 
     # ---------------------------------------------------------------- keys
-
-    def on_mount(self) -> None:
-        """The user's keymap holds here too."""
-        self._keys = self._bindings.copy()
-        self._keys.apply_keymap(self.keymap)
 
     def action_send(self) -> None:
         if self._hints.chosen and self.text not in self._hints.lines:
@@ -137,16 +137,12 @@ class Prompt(TextArea):
             self.action_cursor_down()
 
     async def _on_key(self, event: events.Key) -> None:
-        """Run keys in the order in which they were typed.
-
-        Left to Textual, a bound key goes around by the app and would overtake, or be
-        overtaken by, letters typed next to it.
-        """
-        bound = self._keys.key_to_bindings.get(event.key)
-        if bound:
+        """Run keys in the order in which they were typed."""
+        action = self._actions.get(event.key)
+        if action is not None:
             event.stop()
             event.prevent_default()
-            await self._run_bound(bound[0].action)
+            await self._run_bound(action)
         else:
             await self._type(event)
 

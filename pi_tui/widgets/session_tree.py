@@ -5,6 +5,7 @@ Narrow, a turn takes two lines; on the whole screen one, with its figures in col
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import PurePath
 from typing import Any
 
@@ -47,8 +48,15 @@ class SessionTree(LineView, can_focus=True):
             self.what = what
             self.row = row
 
-    def __init__(self, store: SessionStore, theme: Theme, *, id: str | None = None) -> None:  # noqa: A002
-        super().__init__(theme, id=id)
+    def __init__(
+        self,
+        store: SessionStore,
+        theme: Theme,
+        keymap: Mapping[str, str],
+        *,
+        id: str | None = None,  # noqa: A002  # Textual's name
+    ) -> None:
+        super().__init__(theme, keymap, id=id)
         self.store = store
         self._rows: list[Row] = []
         self._cursor = 0

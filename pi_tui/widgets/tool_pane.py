@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from rich.segment import Segment
@@ -39,8 +40,15 @@ class ToolPane(LineView, can_focus=True):
             super().__init__()
             self.call_id = call_id
 
-    def __init__(self, store: SessionStore, theme: Theme, *, id: str | None = None) -> None:  # noqa: A002
-        super().__init__(theme, id=id)
+    def __init__(
+        self,
+        store: SessionStore,
+        theme: Theme,
+        keymap: Mapping[str, str],
+        *,
+        id: str | None = None,  # noqa: A002  # Textual's name
+    ) -> None:
+        super().__init__(theme, keymap, id=id)
         self.store = store
         self._calls: list[Call] = []
         self._selected: Call | None = None

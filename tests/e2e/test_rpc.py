@@ -132,10 +132,10 @@ def test_images_go_to_the_model(start: Start, program, stub) -> None:
     program.write("models.json", models)
     stub.says("A picture.")
     rpc = start()
-    image = {"type": "image", "data": "aGk=", "mimeType": "image/png"}
+    image = {"type": "image", "data": "R0lGODlhAQABAAAAADs=", "mimeType": "image/gif"}
     rpc.data("prompt", message="what is it?", images=[image])
     rpc.event("agent_settled")
-    assert "data:image/png;base64,aGk=" in str(stub.requests[0]["messages"][-1])
+    assert "data:image/gif;base64,R0lGODlhAQABAAAAADs=" in str(stub.requests[0]["messages"][-1])
 
 
 # ------------------------------------------------------------------ the protocol

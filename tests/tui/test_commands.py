@@ -44,6 +44,18 @@ async def test_escape_closes_the_list_and_no_more(open_screen):
         assert "abort" not in screen.log
 
 
+async def test_earlier_commands_open_no_list_when_they_are_browsed(open_screen):
+    async with open_screen() as screen:
+        await screen.send("first")
+        await screen.idle()
+        await screen.send("/help")
+        await screen.press("up")
+        await screen.until(lambda: screen.prompt.text == "/help")
+        await screen.press("up")
+        await screen.until(lambda: screen.prompt.text == "first")
+        assert not hints(screen)
+
+
 async def test_an_unknown_command_is_said_and_kept(open_screen):
     async with open_screen() as screen:
         await screen.send_kept("/nonsense at all")

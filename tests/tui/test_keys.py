@@ -58,10 +58,9 @@ async def test_keys_typed_right_after_a_change_of_panes_are_for_the_new_one(open
             for key in keys:
                 screen.app.post_message(events.Key(key, key if len(key) == 1 else None))
 
-        type_fast("ctrl+t", "home", "j")
-        await screen.until(lambda: screen.body.tree_pane.row.id == "u1")
-        type_fast("escape", "j")
+        type_fast("ctrl+t", "home", "j", "escape", "j")
         await screen.until(lambda: screen.prompt.text == "j")
+        assert screen.body.tree_pane.row.id == "u1"
 
 
 async def test_escape_stops_the_turn_and_hands_waiting_texts_back(open_screen):
