@@ -105,7 +105,7 @@ class Work:
 
     async def switch(self, choose: Callable[[Runtime], Awaitable[Snapshot]]) -> None:
         """Show another session. The one before stays open in the runtime, and a run in it goes on."""
-        from pi_tui.items.welcome import SUGGESTIONS
+        from pi_tui.items.welcome import suggestions
         from pi_tui.live import LiveSession
 
         assert self._bridge is not None  # noqa: S101  # `begin` came before
@@ -116,7 +116,7 @@ class Work:
         await self._view.show(live.store)
         prompt = self._view.prompt
         prompt.remember(live.store.prompts())
-        prompt.suggestions = () if live.store.heads else SUGGESTIONS
+        prompt.suggestions = () if live.store.heads else suggestions(live.store.model)
         prompt.put_back(await live.take_returned())
         await self._learn_commands()
         self._view.sync()

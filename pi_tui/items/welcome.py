@@ -7,21 +7,32 @@ import os
 from textual.strip import Strip
 
 from pi_trio.approval import GateMode
+from pi_trio.llm import demo
+from pi_trio.llm.protocol import Model
 from pi_trio.remote.interface import SessionInfo
 from pi_tui.items.paint import BOLD, Look, indented, line, painted, wrapped
 from pi_tui.items.words import short_path
 
-__all__ = ["SUGGESTIONS", "welcome"]
+__all__ = ["suggestions", "welcome"]
 
 LABEL = 9
 """Cells of the words at the left."""
 
-SUGGESTIONS = (
+_SUGGESTIONS = (
     "explain this repository",
     "find a failing test and fix it",
     "what can you do here?",
 )
-"""What a digit on the empty prompt of a new session writes into it."""
+_DEMO_SUGGESTIONS = (
+    "list . and run `ls -la`",
+    "run `sleep 5`",
+    "what can you do here?",
+)
+
+
+def suggestions(model: Model) -> tuple[str, ...]:
+    """What a digit on the empty prompt of a new session writes into it: things that the model can do."""
+    return _DEMO_SUGGESTIONS if model.provider == demo.PROVIDER else _SUGGESTIONS
 
 
 _TOOLS = {
@@ -31,7 +42,7 @@ _TOOLS = {
 }
 
 
-def welcome(session: SessionInfo, notice: str, mode: GateMode, look: Look) -> list[Strip]:
+def welcome(session: SessionInfo, model: Model, notice: str, mode: GateMode, look: Look) -> list[Strip]:
     """The page of a session in which nothing was said yet; `notice` names model, key and price."""
     muted, text = look.theme["muted"], look.theme["text"]
 
@@ -48,7 +59,7 @@ def welcome(session: SessionInfo, notice: str, mode: GateMode, look: Look) -> li
         *rows("tools", _TOOLS[mode]),
         _blank(look),
     ]
-    for number, suggestion in enumerate(SUGGESTIONS, 1):
+    for number, suggestion in enumerate(suggestions(model), 1):
         strips.append(line(look.width, [(f"{number}  ", look.theme["accent"]), (suggestion, text)]))
     strips.append(line(look.width, [("   (a number fills the prompt; Enter sends)", muted)]))
     return strips

@@ -1,4 +1,4 @@
-"""The statements of the seeds about sessions, one test each, by their numbers."""
+"""What is asked of sessions, one test each, by the numbers of the checklist."""
 
 from __future__ import annotations
 
