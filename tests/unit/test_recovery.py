@@ -163,3 +163,42 @@ async def test_a_damaged_fact_is_a_finding(tmp_path: Path, data: dict[str, Any])
         assert len(harness.findings) == 1
         harness.prompt("b")
         await harness.wait_for_idle()
+
+
+async def test_pi_may_have_gone_on_with_a_turn_that_was_open(
+    tmp_path: Path, autojump_clock: trio.testing.MockClock
+) -> None:
+    """pi knows no facts: it answers at the leaf, and leaves the brackets before it as they are."""
+    whole, path = tmp_path / "whole.jsonl", tmp_path / "cut.jsonl"
+    await _conversation(whole)
+    lines = whole.read_bytes().splitlines(keepends=True)
+    for count in range(2, len(lines) + 1):
+        path.write_bytes(b"".join([*lines[:count], *_by_pi(loads(lines[count - 1])["id"])]))
+        async with harness_of(path, *["fine"] * 6) as (harness, model):
+            harness.prompt("and now?")
+            await harness.wait_for_idle()
+            asked = [text_of(each.content) for each in model.requests[-1].context.messages]
+        check_balance(path)
+        assert asked.index("said in pi") + 1 == asked.index("answered in pi"), count
+        assert asked.count("and now?") == 1
+        size = path.stat().st_size
+        async with harness_of(path) as (harness, _):
+            assert harness.interruption is None
+        assert path.stat().st_size == size
+
+
+def _by_pi(parent: str) -> list[bytes]:
+    """A prompt and its answer, as pi 1.6 appends them."""
+    user = {"role": "user", "content": [{"type": "text", "text": "said in pi"}], "timestamp": 1}
+    answer = {
+        "role": "assistant", "content": [{"type": "text", "text": "answered in pi"}], "api": "x",
+        "provider": "x", "model": "x", "stopReason": "stop", "timestamp": 2,
+        "usage": {"input": 1, "output": 1, "cacheRead": 0, "cacheWrite": 0, "totalTokens": 2,
+                  "cost": {"input": 0, "output": 0, "cacheRead": 0, "cacheWrite": 0, "total": 0}},
+    }  # fmt: skip
+    entries = []
+    for number, message in enumerate((user, answer)):
+        entry = {"type": "message", "id": f"0000000{number}", "parentId": parent}
+        entries.append({**entry, "timestamp": "2030-01-01T00:00:00.000Z", "message": message})
+        parent = f"0000000{number}"
+    return [dumps(entry) + b"\n" for entry in entries]
