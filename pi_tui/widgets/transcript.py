@@ -113,14 +113,16 @@ class Transcript(LineView, can_focus=False):
 
     def _sync_now(self) -> None:
         self._sync_waits = False
-        if not self.size.width:
-            return
+        if self.size.width:
+            self._place()
+
+    def _take(self) -> None:
+        """Take over the items that there are now: no other may be drawn, for the store knows no other."""
         if self._structure != self.store.structure:
             self._structure = self.store.structure
             self._take_all()
         else:
             self._take_tail()
-        self._place()
 
     def _take_all(self) -> None:
         self._shown = list(self.store.items)
@@ -145,6 +147,7 @@ class Transcript(LineView, can_focus=False):
         """Draw what is in view, correct its heights, and put the view where it belongs."""
         if not self.size.height:
             return
+        self._take()
         self._view.clear()
         self._budget = Budget(DRAWING)
         if self.following:

@@ -95,6 +95,20 @@ async def test_reading_further_up_is_never_disturbed(open_screen):
         await screen.until(lambda: "paragraph 99" in screen.transcript_text())
 
 
+async def test_what_left_the_session_is_not_drawn_again(open_screen):
+    """Between a move and the next look at the store, keys draw too."""
+    async with open_screen(entries=conversation(1)) as screen:
+        await screen.send("hi")
+        await screen.idle()
+        store = screen.main.live.store
+        assert store.items[-1].kind == "turn"
+        store.leaf_id = "a0"
+        store._rebuild()
+        screen.transcript.set_expanded(True)
+        assert "answer 0" in screen.transcript_text()
+        assert "You said" not in screen.transcript_text()
+
+
 async def test_the_live_picture_equals_the_final_one(open_screen):
     """TV-07: streamed and reopened answers are drawn alike."""
     said = "\n\n".join(
