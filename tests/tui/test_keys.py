@@ -148,6 +148,18 @@ async def test_enter_in_the_tree_asks_before_it_stops_a_turn(open_screen):
         assert screen.log == ["prompt wait", "abort", "navigate a0"]
 
 
+async def test_the_tree_is_entered_where_the_session_is(open_screen):
+    async with open_screen(entries=conversation(3)) as screen:
+        await screen.press("ctrl+t", "home", "down", "escape", "ctrl+t")
+        assert screen.body.tree_pane.row.id == "u2"
+        await screen.press("home", "ctrl+t")  # the same, on the whole screen
+        assert screen.body.tree_pane.row.id == "u0"
+        await screen.press("enter")
+        await screen.until(lambda: screen.main.live.store.leaf_id == "a0")
+        await screen.press("ctrl+t")
+        assert screen.body.tree_pane.row.id == "u0"
+
+
 async def test_b_branches_before_the_prompt_and_minus_goes_back(open_screen):
     """TR-08: the end that was left is one key away."""
     async with open_screen(entries=conversation(3)) as screen:
