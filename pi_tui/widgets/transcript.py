@@ -77,6 +77,9 @@ class Transcript(LineView, can_focus=False):
         """Show a session from its end."""
         self.store = store
         self._structure, self._asked = -1, set()
+        self._drawn.clear()  # the keys of items are those of their session
+        self._unfinished.clear()
+        self._live = None
         self.following, self.unseen = True, 0
         self.sync()
 
