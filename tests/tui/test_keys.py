@@ -5,6 +5,9 @@ from __future__ import annotations
 import pytest
 from fake_runtime import conversation
 
+from pi_tui.keymap import KEYS
+from pi_tui.screens.help import KeyList
+
 pytestmark = pytest.mark.asyncio
 
 
@@ -234,6 +237,20 @@ async def test_question_mark_is_help_only_on_an_empty_prompt(open_screen):
         await screen.until(screen.sees("In the session tree"))
         await screen.press("escape")
         await screen.until(lambda: screen.app.screen is screen.main)
+
+
+async def test_the_help_is_whole_however_narrow(open_screen):
+    async with open_screen(size=(60, 90)) as screen:
+        await screen.press("question_mark")
+        await screen.until(screen.sees("esc closes this"))
+        words = " ".join(screen.text().split())
+        assert "ctrl+j shift+enter new line" in words
+        assert "…" not in words
+        for key in KEYS:
+            assert key.help.split()[-1] in words
+        screen.app.screen.query_one(KeyList).styles.width = 40
+        await screen.until(lambda: "earlier prompts" not in screen.text())
+        assert "…" not in screen.text()
 
 
 async def test_up_on_an_empty_prompt_brings_earlier_prompts_back(open_screen):
