@@ -15,6 +15,8 @@ from pi_tui.screens.main import MainScreen
 from pi_tui.theme import Theme
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
+
     from pi_trio.remote.interface import Runtime, Snapshot
 
 __all__ = ["Ask", "PiApp"]
@@ -107,6 +109,11 @@ class PiApp(App[None]):
         """A runtime that ends by itself takes the screen with it."""
         self.failure = await bridge.ended() or self.failure
         self.exit(return_code=1)
+
+    def panic(self, *renderables: RenderableType) -> None:
+        """End because something broke, which the exit status must tell. Textual leaves that to `exit`."""
+        self._return_code = 1
+        super().panic(*renderables)
 
     async def stop_runtime(self) -> None:
         """End the runtime and all its children, and wait for it. Called when the screen is gone."""

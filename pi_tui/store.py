@@ -148,7 +148,9 @@ class SessionStore:
     def adopt(self, snapshot: Snapshot) -> None:
         """Take over what a command may have changed and no event tells."""
         self.model, self.thinking_level = snapshot.model, snapshot.thinking_level
-        self.mode, self.session = snapshot.mode, snapshot.session
+        self.mode, self.session, self.notice = snapshot.mode, snapshot.session, snapshot.notice
+        for item in self.items:
+            item.version += item.kind == "welcome"  # it tells all of these
 
     def say(self, text: str) -> None:
         """Add a line of the program's own to the transcript."""

@@ -7,16 +7,19 @@ which would abort the run. Both are rewritten into the forms that it reads right
 It looks for a lone Escape every 100 ms, and gives up on any sequence as soon as on that one;
 here an Escape is one after 25 ms, and a sequence that a slow line cut in two is waited for.
 
-Its writer dies when the terminal is gone, and whoever writes next waits for ever.
+Its writer dies when the terminal is gone, and whoever writes next waits for ever. And a byte
+that is no UTF-8, such as a paste in another encoding may have, would end the program.
 """
 
 from __future__ import annotations
 
+import codecs
 import os
 import re
 import select
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 
 from textual import constants
 from textual._time import get_time
@@ -25,7 +28,7 @@ from textual.drivers import linux_driver
 from textual.drivers._writer_thread import WriterThread
 from textual.message import Message
 
-__all__ = ["EnduringWriter", "KeyParser", "install", "normalise_keys"]
+__all__ = ["EnduringWriter", "KeyParser", "enduring_decoder", "install", "normalise_keys"]
 
 _ALT_LETTER = re.compile(r"\x1b\x1b(?:\[|O)([A-DFH])")
 _ALT_TILDE = re.compile(r"\x1b\x1b\[(\d+)~")
@@ -88,7 +91,13 @@ class EnduringWriter(WriterThread):
                 pass
 
 
+def enduring_decoder(encoding: str) -> Callable[[], codecs.IncrementalDecoder]:
+    """`codecs.getincrementaldecoder`, of decoders that put U+FFFD for what they cannot read."""
+    return partial(codecs.getincrementaldecoder(encoding), errors="replace")
+
+
 def install() -> None:
-    """Have Textual's terminal driver use both. It offers no other way in."""
+    """Have Textual's terminal driver use all of these. It offers no other way in."""
     linux_driver.XTermParser = KeyParser  # type: ignore[attr-defined]
     linux_driver.WriterThread = EnduringWriter  # type: ignore[attr-defined]
+    linux_driver.getincrementaldecoder = enduring_decoder  # type: ignore[attr-defined, assignment]

@@ -17,14 +17,17 @@ from pi_trio.messages import (
     text_of,
 )
 from pi_tui.items.markdown import Growing, Progress, markdown
-from pi_tui.items.paint import BOLD, ITALIC, Budget, Look, Span, indented, line, painted, wrapped
+from pi_tui.items.paint import BOLD, ITALIC, Budget, Look, Span, beginning, indented, line, painted, wrapped
 from pi_tui.items.tools import call_strips
-from pi_tui.items.words import clock
+from pi_tui.items.words import clock, plural
 from pi_tui.shown import Call, LiveBlock, Shell
 
 __all__ = ["LiveAnswer", "answer", "bash_execution", "labelled", "running_shell", "user"]
 
 THINKING_LINES = 3
+
+PROMPT_LINES = 20
+"""Lines that are shown of a prompt, unless it is unfolded."""
 
 SHELL_LINES = 12
 """Lines that are shown of what a command of the user printed, unless it is unfolded."""
@@ -34,7 +37,10 @@ def user(message: UserMessage, look: Look) -> list[Strip]:
     """A prompt, behind a bar on its own ground."""
     theme = look.theme
     ground = theme["userMessageBg"]
-    lines = wrapped(text_of(message.content), look.width - 3, theme["userMessageText"], ground)
+    inside, style = look.narrower(3), theme["userMessageText"]
+    lines, more = _opening(text_of(message.content), PROMPT_LINES, inside, style, ground)
+    if more:
+        lines.append(line(inside.width, [(f"{more}, ctrl+o", theme["muted"])], ground=ground))
     pictures = sum(isinstance(block, ImageContent) for block in message.content)
     if pictures:
         lines.append(line(look.width - 3, [(f"[{pictures} image]", theme["muted"])], ground=ground))
@@ -64,12 +70,12 @@ def answer(
 
 def thinking(text: str, look: Look) -> list[Strip]:
     """Reasoning: its first lines, all of it when unfolded."""
-    strips = wrapped(text.strip(), look.width - 2, look.theme["thinkingText"] + ITALIC)
+    inside = look.narrower(2)
+    strips, more = _opening(text.strip(), THINKING_LINES, inside, look.theme["thinkingText"] + ITALIC)
+    if more:
+        strips.append(line(inside.width, [(more, look.theme["dim"])]))
     mark: Span = ("┊ ", look.theme["borderMuted"])
-    if look.expanded or len(strips) <= THINKING_LINES + 1:
-        return indented(strips, mark, mark)
-    more = line(look.width - 2, [(f"… {len(strips) - THINKING_LINES} more lines", look.theme["dim"])])
-    return indented([*strips[:THINKING_LINES], more], mark, mark)
+    return indented(strips, mark, mark)
 
 
 class LiveAnswer:
@@ -146,6 +152,16 @@ def labelled(label: str, text: str, look: Look) -> list[Strip]:
     body = markdown(text, look.narrower(2), theme["customMessageText"])
     shown = body if look.expanded else body[:THINKING_LINES]
     return [head, *(_padded(strip, (" ", Style()), look.width, ground) for strip in shown)]
+
+
+def _opening(
+    text: str, lines: int, look: Look, style: Style, ground: Style | None = None
+) -> tuple[list[Strip], str]:
+    """The first lines of a text and what is said of the rest; all of it when unfolded."""
+    if look.expanded:
+        return wrapped(text, look.width, style, ground), ""
+    strips, more = beginning(text, lines, look.width, style, ground)
+    return strips, f"… {plural(more, 'more line')}" if more else ""
 
 
 def _text(text: str, index: int, look: Look, progress: Progress | None) -> list[Strip]:

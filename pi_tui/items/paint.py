@@ -6,6 +6,7 @@ files wrote as it is. Nothing is parsed as markup.
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterable, Sequence
 from io import StringIO
@@ -30,6 +31,7 @@ __all__ = [
     "Budget",
     "Look",
     "Span",
+    "beginning",
     "fit",
     "indented",
     "line",
@@ -89,10 +91,14 @@ class Budget:
         return self.exceeded
 
 
+_FIRST_LINE = re.compile(r"\S[^\n\r\v\f\x1c-\x1e\x85\u2028\u2029]{0,1999}")
+"""More of a line is on no screen; and texts can be megabytes."""
+
+
 def one_line(text: str) -> str:
-    """Untrusted text on one line: its first line with something on it."""
-    first = next((part for part in text.splitlines() if part.strip()), "")
-    return sanitise(first, keep_newlines=False).strip()
+    """Untrusted text on one line: the beginning of its first line with something on it."""
+    first = _FIRST_LINE.search(text)
+    return sanitise(first[0], keep_newlines=False).strip() if first else ""
 
 
 def fit(text: str, width: int) -> str:
@@ -125,8 +131,33 @@ def wrapped(text: str, width: int, style: Style, ground: Style | None = None) ->
     """Running text, wrapped at words; its own line ends stay."""
     if width < 1:
         return []
-    lines = Text(sanitise(text)).wrap(_CONSOLE, width)
-    return [painted([Segment(part.plain, style)], width, ground) for part in lines]
+    lines = [part for own in sanitise(text).split("\n") for part in _folded(own, width)]
+    return [painted([Segment(part, style)], width, ground) for part in lines]
+
+
+def _folded(text: str, width: int) -> Iterable[str]:
+    """One line, wrapped. Most fit as they are, which is told far faster than Rich would."""
+    if text.isascii() and len(text) <= width:
+        return (text,)
+    return (part.plain for part in Text(text).wrap(_CONSOLE, width))
+
+
+def beginning(
+    text: str, lines: int, width: int, style: Style, ground: Style | None = None
+) -> tuple[list[Strip], int]:
+    """The first lines of running text, and how many are left out.
+
+    Only what is shown is laid out, however long the text is; so the number is an estimate
+    where long lines follow. Nothing is left out for a single line, which the number would take.
+    """
+    most = width * (lines + 1)
+    head = "\n".join(text[:most].split("\n", lines + 1)[: lines + 1])
+    strips = wrapped(head, width, style, ground)
+    cut = len(text) - len(head)
+    if not cut and len(strips) <= lines + 1:
+        return strips, 0
+    unseen = max(text.count("\n", len(head)), -(-cut // width))
+    return strips[:lines], max(len(strips) - lines, 0) + unseen
 
 
 def render(renderable: RenderableType, width: int, theme: RichTheme) -> list[Strip]:

@@ -10,7 +10,7 @@ from textual.binding import Binding, BindingType
 from textual.screen import ModalScreen
 from textual.strip import Strip
 
-from pi_tui.items.paint import BOLD, line
+from pi_tui.items.paint import BOLD, indented, line, wrapped
 from pi_tui.keymap import KEYS, UNBOUND, Area, key_label
 from pi_tui.theme import Theme
 from pi_tui.widgets.lines import LineView
@@ -55,27 +55,33 @@ class KeyList(LineView, can_focus=True):
     def __init__(self, theme: Theme, keymap: Mapping[str, str]) -> None:
         super().__init__(theme)
         self._rows = _rows(keymap)
+        self._lines: list[Strip] = []
 
     def on_mount(self) -> None:
         """There is nothing else to focus."""
-        self.set_line_count(len(self._rows))
         self.focus()
 
+    def on_resize(self) -> None:
+        """What a key does is told in as many lines as it takes."""
+        self._lines = [strip for row in self._rows for strip in self._row(*row)]
+        self.set_line_count(len(self._lines))
+
     def line_at(self, y: int) -> Strip | None:
-        if y >= len(self._rows):
-            return None
-        keys, text = self._rows[y]
+        return self._lines[y] if y < len(self._lines) else None
+
+    def _row(self, keys: str, text: str) -> list[Strip]:
         if not keys:
-            return line(self.width, [(text, BOLD)])
-        key = (f"  {keys:<{KEY_CELLS}}", self.theme["accent"])
-        return line(self.width, [key, (text, self.theme["text"])])
+            return [line(self.width, [(text, BOLD)])]
+        first = (f"  {keys:<{KEY_CELLS}} ", self.theme["accent"])
+        rest = (" " * (KEY_CELLS + 3), self.theme["text"])
+        return indented(wrapped(text, self.width - KEY_CELLS - 3, self.theme["text"]), first, rest)
 
 
 def _rows(keymap: Mapping[str, str]) -> list[tuple[str, str]]:
     """Key and meaning; titles have no key."""
-    rows: list[tuple[str, str]] = []
+    rows = [("", "Keys · esc closes this, ↑ ↓ scroll")]
     for area, title in _TITLES.items():
-        rows += [("", ""), ("", title)] if rows else [("", title)]
+        rows += [("", ""), ("", title)]
         for key in KEYS:
             bound = keymap.get(key.id, key.keys)
             if key.area == area and bound != UNBOUND:

@@ -370,8 +370,11 @@ class MainScreen(Screen[None]):
         self.tell("")
 
     def _focus_pane(self, pane: Pane, *, whole: bool = False) -> None:
+        entered = pane == "tree" != self._pane
         self._pane, self._whole = pane, whole
         self._arrange()
+        if entered and self._body is not None:
+            self._body.tree_pane.to_leaf()
 
     def _arrange(self) -> None:
         if self._body is not None:

@@ -114,4 +114,4 @@ class QueueLines(Widget):
             return line(width, [(f"  … {len(self._rows) - y} more", self.theme["muted"])])
         how, text = self._rows[y]
         mark = (f" {y + 1} {how}  ", self.theme["warning"])
-        return line(width, [mark, (text.replace("\n", " ⏎ "), self.theme["muted"])])
+        return line(width, [mark, (text[:width].replace("\n", " ⏎ "), self.theme["muted"])])

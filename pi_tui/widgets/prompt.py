@@ -22,6 +22,9 @@ FOLD_LINES = 10
 FOLD_CHARACTERS = 1000
 """A paste with more than either is shown as one mark and sent whole."""
 
+MOST_CHARACTERS = 20_000
+"""A text with more of them becomes such a mark when it comes back from the history or the session."""
+
 _SCREEN_ACTIONS = {
     "delete_right": "exit",
     "copy": "clear",
@@ -75,12 +78,12 @@ class Prompt(TextArea):
 
     def remember(self, texts: Iterable[str]) -> None:
         """Replace the history: the prompts of a session, oldest first."""
-        self._history = [sanitise(text) for text in texts if text.strip()]
+        self._history = [text for text in texts if text.strip()]
         self._browsing = None
 
     def put_back(self, texts: Iterable[str]) -> None:
         """Put texts before what is written now, so that neither is lost."""
-        parts = [sanitise(text) for text in texts]
+        parts = [self._written(text) for text in texts]
         if not any(parts):
             return
         self._write("\n\n".join([*parts, self.text] if self.text.strip() else parts))
@@ -119,6 +122,16 @@ class Prompt(TextArea):
 
     def action_newline(self) -> None:
         self.insert("\n")
+
+    def action_delete_left(self) -> None:
+        """A mark goes as a whole: a part of it would be sent as it stands there."""
+        row, column = self.cursor_location
+        marks = _MARK.finditer(self.document.get_line(row)) if self.selection.is_empty else ()
+        mark = next((each for each in marks if each.end() == column and each[1] in self._pastes), None)
+        if mark is None:
+            super().action_delete_left()
+        else:
+            self.delete((row, mark.start()), (row, column))
 
     def action_up(self) -> None:
         if self._hints.chosen:
@@ -203,8 +216,13 @@ class Prompt(TextArea):
         at = (len(self._history) if self._browsing is None else self._browsing) + by
         if at < 0 or not self._history:
             return
-        self._write(self._history[at] if at < len(self._history) else "")
+        self._write(self._written(self._history[at]) if at < len(self._history) else "")
         self._browsing = at if at < len(self._history) else None
+
+    def _written(self, text: str) -> str:
+        """A text as it comes back: to be edited, unless each key would lay out far too much again."""
+        text = sanitise(text)
+        return text if len(text) <= MOST_CHARACTERS else self._fold(text)
 
     def _fold(self, text: str) -> str:
         number = str(len(self._pastes) + 1)

@@ -77,6 +77,9 @@ class Transcript(LineView, can_focus=False):
         """Show a session from its end."""
         self.store = store
         self._structure, self._asked = -1, set()
+        self._drawn.clear()  # the keys of items are those of their session
+        self._unfinished.clear()
+        self._live = None
         self.following, self.unseen = True, 0
         self.sync()
 
@@ -113,14 +116,16 @@ class Transcript(LineView, can_focus=False):
 
     def _sync_now(self) -> None:
         self._sync_waits = False
-        if not self.size.width:
-            return
+        if self.size.width:
+            self._place()
+
+    def _take(self) -> None:
+        """Take over the items that there are now: no other may be drawn, for the store knows no other."""
         if self._structure != self.store.structure:
             self._structure = self.store.structure
             self._take_all()
         else:
             self._take_tail()
-        self._place()
 
     def _take_all(self) -> None:
         self._shown = list(self.store.items)
@@ -145,6 +150,7 @@ class Transcript(LineView, can_focus=False):
         """Draw what is in view, correct its heights, and put the view where it belongs."""
         if not self.size.height:
             return
+        self._take()
         self._view.clear()
         self._budget = Budget(DRAWING)
         if self.following:

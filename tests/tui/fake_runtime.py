@@ -15,7 +15,7 @@ from typing import Any
 import trio
 
 from pi_trio import codec
-from pi_trio.approval import Question
+from pi_trio.approval import GateMode, Question
 from pi_trio.errors import BusyError, SessionError
 from pi_trio.events import (
     AgentEnd,
@@ -78,6 +78,7 @@ class FakeSession:
         self.answered: dict[str, str] = {}
         self.level = "off"
         self.model = MODEL
+        self.mode: GateMode = "auto"
         self.idle = trio.Event()
         self.idle.set()
         self._ids = map("{:08x}".format, itertools.count(1))
@@ -151,7 +152,8 @@ class FakeRuntime:
             thinking_level=session.level,
             questions=tuple(session.questions.values()),
             shell_running=session.shell is not None,
-            notice="fake/fake-1 · no key needed",
+            notice=f"{session.model.reference} · no key needed",
+            mode=session.mode,
         )
 
     async def subscribe(self, session_id: str, outbox: Outbox) -> Snapshot:
@@ -234,6 +236,9 @@ class FakeRuntime:
         session = self._sessions[session_id]
         session.model = next(model for model in MODELS if model.reference == reference)
         return session.model
+
+    async def set_mode(self, session_id: str, mode: GateMode) -> None:
+        self._sessions[session_id].mode = mode
 
     async def models(self) -> Sequence[Model]:
         return MODELS

@@ -86,6 +86,20 @@ async def test_new_shows_another_session_and_quit_ends_the_program(open_screen):
         await screen.until(lambda: not screen.app.is_running)
 
 
+async def test_the_start_screen_says_the_mode_and_the_model_that_are(open_screen):
+    async with open_screen() as screen:
+        await screen.until(screen.sees("edits and commands run without asking"))
+        await screen.send("/mode ask")
+        await screen.until(screen.sees("edits and commands are asked about first"))
+        assert "no sandbox · /mode ask" not in screen.text()
+        await screen.send("/model fake/fake-2")
+        await screen.until(screen.sees("fake/fake-2 · no key needed"))
+        await screen.press("ctrl+n")
+        await screen.until(lambda: screen.main.live.id == "session-2")
+        await screen.until(screen.sees("fake/fake-1 · no key needed"))
+        assert "no sandbox · /mode ask" in screen.text()
+
+
 async def test_tree_puts_the_prompt_back(open_screen):
     async with open_screen(entries=conversation(2)) as screen:
         await screen.send_kept("/tree 2")

@@ -5,6 +5,9 @@ from __future__ import annotations
 import pytest
 from fake_runtime import conversation
 
+from pi_tui.keymap import KEYS
+from pi_tui.screens.help import KeyList
+
 pytestmark = pytest.mark.asyncio
 
 
@@ -148,6 +151,18 @@ async def test_enter_in_the_tree_asks_before_it_stops_a_turn(open_screen):
         assert screen.log == ["prompt wait", "abort", "navigate a0"]
 
 
+async def test_the_tree_is_entered_where_the_session_is(open_screen):
+    async with open_screen(entries=conversation(3)) as screen:
+        await screen.press("ctrl+t", "home", "down", "escape", "ctrl+t")
+        assert screen.body.tree_pane.row.id == "u2"
+        await screen.press("home", "ctrl+t")  # the same, on the whole screen
+        assert screen.body.tree_pane.row.id == "u0"
+        await screen.press("enter")
+        await screen.until(lambda: screen.main.live.store.leaf_id == "a0")
+        await screen.press("ctrl+t")
+        assert screen.body.tree_pane.row.id == "u0"
+
+
 async def test_b_branches_before_the_prompt_and_minus_goes_back(open_screen):
     """TR-08: the end that was left is one key away."""
     async with open_screen(entries=conversation(3)) as screen:
@@ -222,6 +237,20 @@ async def test_question_mark_is_help_only_on_an_empty_prompt(open_screen):
         await screen.until(screen.sees("In the session tree"))
         await screen.press("escape")
         await screen.until(lambda: screen.app.screen is screen.main)
+
+
+async def test_the_help_is_whole_however_narrow(open_screen):
+    async with open_screen(size=(60, 90)) as screen:
+        await screen.press("question_mark")
+        await screen.until(screen.sees("esc closes this"))
+        words = " ".join(screen.text().split())
+        assert "ctrl+j shift+enter new line" in words
+        assert "…" not in words
+        for key in KEYS:
+            assert key.help.split()[-1] in words
+        screen.app.screen.query_one(KeyList).styles.width = 40
+        await screen.until(lambda: "earlier prompts" not in screen.text())
+        assert "…" not in screen.text()
 
 
 async def test_up_on_an_empty_prompt_brings_earlier_prompts_back(open_screen):

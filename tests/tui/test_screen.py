@@ -95,6 +95,36 @@ async def test_reading_further_up_is_never_disturbed(open_screen):
         await screen.until(lambda: "paragraph 99" in screen.transcript_text())
 
 
+async def test_what_left_the_session_is_not_drawn_again(open_screen):
+    """Between a move and the next look at the store, keys draw too."""
+    async with open_screen(entries=conversation(1)) as screen:
+        await screen.send("hi")
+        await screen.idle()
+        store = screen.main.live.store
+        assert store.items[-1].kind == "turn"
+        store.leaf_id = "a0"
+        store._rebuild()
+        screen.transcript.set_expanded(True)
+        assert "answer 0" in screen.transcript_text()
+        assert "You said" not in screen.transcript_text()
+
+
+async def test_a_huge_prompt_shows_its_beginning_and_ctrl_o_all_of_it(open_screen):
+    """QS-03: of 60,000 lines as many are laid out as are seen."""
+    huge = "\n".join(f"line {number}." for number in range(60_000))
+    async with open_screen(entries=conversation(1, prompt=huge)) as screen:
+        await screen.until(screen.sees("… 59980 more lines, ctrl+o"))
+        shown = screen.transcript_text()
+        assert "line 19." in shown
+        assert "line 20." not in shown
+        await screen.press("ctrl+t")
+        assert "1 line 0." in screen.text()
+        await screen.press("escape", "up")
+        await screen.until(lambda: screen.prompt.text == "[paste #1 +60000 lines]")
+        await screen.press("ctrl+c", "ctrl+o", "ctrl+home")
+        await screen.until(lambda: "line 30." in screen.transcript_text())
+
+
 async def test_the_live_picture_equals_the_final_one(open_screen):
     """TV-07: streamed and reopened answers are drawn alike."""
     said = "\n\n".join(
@@ -147,6 +177,10 @@ async def test_a_paste_sends_nothing_and_keeps_no_control(open_screen):
         await screen.until(lambda: not screen.prompt.text)
         screen.prompt.post_message(events.Paste("word " * 1000))
         await screen.until(lambda: screen.prompt.text.startswith("[paste #1 "))
+        await screen.press("x", "backspace", "backspace")
+        await screen.until(lambda: not screen.prompt.text)
+        screen.prompt.post_message(events.Paste("word " * 1000))
+        await screen.until(lambda: screen.prompt.text.startswith("[paste #2 "))
         await screen.press("enter")
         await screen.until(lambda: screen.log)
         assert screen.log == ["prompt " + ("word " * 1000).strip()]

@@ -30,7 +30,7 @@ RESET = (b"\x1b[?1049l", b"\x1b[?1000l", b"\x1b[?1003l", b"\x1b[?1006l", b"\x1b[
 class Terminal:
     """A program in a pseudo terminal, and a model of its screen."""
 
-    def __init__(self, *arguments: str, cwd: Path, **environ: str) -> None:
+    def __init__(self, *arguments: str, cwd: Path, before: str = "", **environ: str) -> None:
         self.bytes = b""
         self.screen = pyte.Screen(COLUMNS, ROWS)
         self._stream = pyte.ByteStream(self.screen)
@@ -38,7 +38,7 @@ class Terminal:
         if self.pid == 0:
             os.chdir(cwd)
             os.environ.update({"TERM": "xterm-256color", "PI_TRIO_DIR": str(cwd / "agent"), **environ})
-            code = "import sys; from pi_tui.main import main; sys.exit(main())"
+            code = f"import sys; from pi_tui.main import main\n{before}\nsys.exit(main())"
             os.execv(sys.executable, [sys.executable, "-c", code, *arguments])
         fcntl.ioctl(self.fd, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))
 
@@ -75,8 +75,8 @@ class Terminal:
             self.read(0.1)
         return int(found[1])
 
-    def write(self, text: str) -> None:
-        os.write(self.fd, text.encode())
+    def write(self, text: str | bytes) -> None:
+        os.write(self.fd, text.encode() if isinstance(text, str) else text)
 
     def status(self) -> int:
         """Wait for the end; the exit status."""
@@ -117,6 +117,30 @@ def test_keys_are_echoed_and_a_prompt_is_answered(terminal: Terminal, tmp_path: 
     assert b"pi-tui --session " in terminal.bytes
     assert all(reset in terminal.bytes for reset in RESET)
     assert list(tmp_path.rglob("*.jsonl"))
+
+
+def test_bytes_that_are_no_text_are_marked_and_nothing_ends(terminal: Terminal):
+    terminal.wait_for("? help")
+    terminal.write(b"caf\xe9 and \xff\xfe more")
+    terminal.wait_for("› caf\ufffd and \ufffd\ufffd more")
+    terminal.write("\x03\x04")
+    assert terminal.status() == 0
+
+
+def test_a_program_that_breaks_says_so_and_fails(tmp_path: Path):
+    """Whatever breaks the thread that reads the keys: a traceback, and a status that tells."""
+    breaks = """
+from pi_tui import terminal
+def feed(self, data):
+    raise RuntimeError("no keys today")
+terminal.KeyParser.feed = feed"""
+    terminal = Terminal("--demo", cwd=tmp_path, before=breaks)
+    terminal.wait_for("? help")
+    terminal.write("x")
+    assert terminal.status() == 1
+    assert b"no keys today" in terminal.bytes
+    assert all(reset in terminal.bytes for reset in RESET)
+    terminal.close()
 
 
 @pytest.mark.parametrize(
