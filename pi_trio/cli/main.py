@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import gc
-import os
 import signal
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -62,11 +61,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run_command(module: str, arguments: list[str]) -> int:
+    from pi_trio.cli.stdio import flush
+
     try:
         status = int(import_module(module).run(arguments))
-        sys.stdout.flush()
+        flush()
     except BrokenPipeError:  # whoever read the answer has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # the interpreter would flush once more, and complain
         return 128 + signal.SIGPIPE
     return status
 
