@@ -163,6 +163,29 @@ def test_ctrl_c_stops_the_turn_and_twice_ends_the_program(terminal: Terminal, st
     assert terminal.process.wait(10) == 0
 
 
+def test_ctrl_c_stops_a_compaction(program: Program, stub: Stub) -> None:
+    program.write(
+        "settings.json",
+        {"defaultProvider": "stub", "defaultModel": "m", "compaction": {"keepRecentTokens": 1}},
+    )
+    terminal = Terminal(program)
+    terminal.expect("> ")
+    for text in ("One.", "Two."):
+        stub.says(text)
+        terminal.type("word " * 100)
+        terminal.expect(text)
+        terminal.expect("> ")
+    stub.stays_silent()
+    terminal.type("/compact")
+    stub.silent.acquire(timeout=20)
+    terminal.interrupt()
+    terminal.expect("Stopped. Nothing has changed.")
+    terminal.expect("> ")
+    terminal.type("/quit")
+    assert terminal.process.wait(10) == 0
+    terminal.close()
+
+
 def test_a_line_in_a_run_is_said_before_the_next_step(
     terminal: Terminal, stub: Stub, program: Program
 ) -> None:
@@ -192,6 +215,8 @@ def test_a_person_is_asked_for_trust_and_only_once(program: Program, stub: Stub)
             terminal.expect(
                 "brings things of its own" if answer != "4" else "has changed since you trusted it"
             )
+            terminal.expect("Number (1-5): ")
+            terminal.type("?")
             terminal.expect("Number (1-5): ")
             terminal.type(str(answer))
         terminal.expect("/help lists the commands.")
