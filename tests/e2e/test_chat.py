@@ -85,6 +85,12 @@ def test_lines_from_a_pipe_are_answered_in_order(program: Program, stub: Stub) -
     assert [request["messages"][-1]["content"] for request in stub.requests] == ["one", "two\nand more"]
 
 
+def test_an_unknown_command_is_not_sent(program: Program, stub: Stub) -> None:
+    done = program.run("chat", piped=b"/nosuch thing\n")
+    assert done.stdout == "there is no command /nosuch: /help lists them\n"
+    assert (done.returncode, stub.requests) == (1, [])
+
+
 def test_tools_and_their_output_are_printed_as_lines(program: Program, stub: Stub) -> None:
     stub.calls(("bash", {"command": "printf 'a\\n\\033[2Jb\\n'"}), ("read", {"path": "none.txt"}))
     stub.says("Done.")
