@@ -2,19 +2,24 @@
 
 The built-in ones are functions over `Runtime`, so they work on any. Those of extensions run in
 the runtime; templates and skills are texts that the runtime puts in their place when they are
-sent as a prompt. A line that is no command is sent to the model as it is.
+sent as a prompt. A line that is no command, such as a path, is sent to the model as it is.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Protocol, TypeAlias
 
 from attrs import field, frozen
 
+from pi_trio.errors import UsageError
 from pi_trio.remote.interface import CommandInfo, Runtime
 
 __all__ = ["Command", "CommandContext", "Commands", "Complete", "Run"]
+
+_COMMAND = re.compile(r"/[A-Za-z][\w:-]*(?:\s|$)")
+"""How a command begins; a path has one more slash, or a dot."""
 
 
 class CommandContext(Protocol):
@@ -81,7 +86,7 @@ class Commands:
     async def run(self, context: CommandContext, line: str) -> bool:
         """Run the command that `line` is. False if it is to be sent to the model.
 
-        Raises `PiError`s: one sentence for the person.
+        Raises `PiError`s: one sentence for the person. What was meant as a command and is none is one.
         """
         if not line.startswith("/"):
             return False
@@ -90,12 +95,15 @@ class Commands:
         if command := self._builtins.get(name):
             await command.run(context, arguments)
             return True
-        if any(each.name == name and each.source == "extension" for each in await self._others(context)):
-            text = await context.runtime.run_command(context.session_id, name, arguments)
-            if text:
-                context.tell(text)
-            return True
-        return False
+        known = next((each for each in await self._others(context) if each.name == name), None)
+        if known is None and _COMMAND.match(line):
+            raise UsageError(f"there is no command /{name}: /help lists them")
+        if known is None or known.source != "extension":
+            return False
+        text = await context.runtime.run_command(context.session_id, name, arguments)
+        if text:
+            context.tell(text)
+        return True
 
     async def _others(self, context: CommandContext) -> list[CommandInfo]:
         commands = await context.runtime.commands(context.session_id)

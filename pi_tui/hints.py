@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
@@ -11,10 +10,7 @@ from attrs import frozen
 if TYPE_CHECKING:
     from pi_trio.remote.interface import CommandInfo
 
-__all__ = ["Hint", "argument_hints", "command_hints", "looks_like_command", "wants_argument"]
-
-_COMMAND = re.compile(r"/[A-Za-z][\w:-]*(?:\s|$)")
-"""How a command begins; a path has one more slash, or a dot."""
+__all__ = ["Hint", "argument_hints", "command_hints", "wants_argument"]
 
 
 @frozen
@@ -23,11 +19,6 @@ class Hint:
 
     line: str
     note: str = ""
-
-
-def looks_like_command(text: str) -> bool:
-    """Whether a text that no command answers to was meant as one."""
-    return _COMMAND.match(text) is not None
 
 
 def wants_argument(text: str) -> bool:

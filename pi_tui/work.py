@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from pi_trio.errors import PiError, UsageError
-from pi_tui.hints import Hint, argument_hints, command_hints, looks_like_command
+from pi_tui.hints import Hint, argument_hints, command_hints
 
 if TYPE_CHECKING:
     from pi_trio.approval import Question
@@ -188,7 +188,7 @@ class Work:
             self._view.prompt.put_back([text])
             raise
         if told is None:
-            return not self._is_for_model(text)
+            return False
         if told.session_id != self._now.id:
             await self.switch(lambda runtime: runtime.snapshot(told.session_id))
         for line in told.lines:
@@ -200,15 +200,6 @@ class Work:
         if told.ended:
             self._view.leave()
         return True
-
-    def _is_for_model(self, text: str) -> bool:
-        """Whether a text is sent that no command took; if it is no template either, it comes back."""
-        name = text[1:].split(maxsplit=1)[:1]
-        if not looks_like_command(text) or any([each.name] == name for each in self._commands):
-            return True
-        self._view.prompt.put_back([text])
-        self._view.tell(f"there is no command /{name[0]}: /help lists them")
-        return False
 
     def hints(self, text: str) -> list[Hint]:
         """The commands that a text may become."""

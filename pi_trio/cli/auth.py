@@ -11,7 +11,7 @@ from typing import Any
 import trio
 
 from pi_trio.cli.options import add_command, make_parser
-from pi_trio.cli.stdio import say
+from pi_trio.cli.stdio import flush, say
 from pi_trio.errors import ConfigError, PiError
 from pi_trio.llm.auth import checked_key, literal
 from pi_trio.llm.auth_file import copy_keys, remove_entry, store_entry
@@ -76,7 +76,7 @@ async def _sign_in(provider: str, proxy: str | None) -> Mapping[str, Any]:
 def _show_address(address: str) -> None:
     say("Open this address in a browser on this machine, or stop with ctrl+c and use --key:")
     say(address)
-    sys.stdout.flush()
+    flush()
 
 
 def _read_key(name: str) -> str:

@@ -41,7 +41,7 @@ __all__ = ["Chat", "run"]
 _DESCRIPTION = """\
 Talk to a coding agent in plain lines: no full screen, nothing is redrawn. A line is a prompt or a
 /command (/help lists them); a backslash at its end continues it on the next line. Ctrl+C stops the
-turn, twice ends the program; so do Ctrl+D and /quit."""
+turn or the command, twice ends the program; so do Ctrl+D and /quit."""
 
 _GOODBYE_SECONDS = 2.0
 _SIGN = "> "
@@ -88,6 +88,7 @@ class Chat:
         self._outbox = self._new_outbox()
         self._told: list[str] = []
         self._running = False
+        self._commanded = False
         self._expecting = False
         self._interrupted = False
         self._ending = False
@@ -166,7 +167,7 @@ class Chat:
     async def _take(self, line: str) -> None:
         """Do what a line says, and from a pipe wait for what comes of it."""
         try:
-            if line.strip() and not await self._commands.run(self, line):
+            if line.strip() and not await self._run_command(line):
                 await self._send(line)
             if not self._interactive:
                 await self._answered()
@@ -174,6 +175,13 @@ class Chat:
             self._text.failed = True
             self.tell(str(error))
         await self._pass_on()
+
+    async def _run_command(self, line: str) -> bool:
+        self._commanded = True
+        try:
+            return await self._commands.run(self, line)
+        finally:
+            self._commanded = False
 
     async def _send(self, line: str) -> None:
         try:
@@ -187,13 +195,13 @@ class Chat:
         await self._pass_on()
 
     async def _mind_interrupts(self, conversation: trio.CancelScope) -> None:
-        """The first Ctrl+C stops the turn, one more before the next line ends the program."""
+        """The first Ctrl+C stops the turn or the command, one more before the next line ends the program."""
         with trio.open_signal_receiver(signal.SIGINT) as signals:
             async for _ in signals:
                 if self._interrupted:
                     conversation.cancel()
                 self._interrupted = True
-                if self._running:
+                if self._running or self._commanded:
                     await self._runtime.abort(self._session_id)
                 else:
                     self.tell("Ctrl+C once more ends the program.")

@@ -18,7 +18,7 @@ from pi_trio.events import (
     ToolExecutionStart,
 )
 from pi_trio.extensions.renderers import render
-from pi_trio.llm.protocol import StreamEvent, TextDelta, ThinkingStart
+from pi_trio.llm.protocol import StreamEvent, TextDelta, ThinkingDelta, ThinkingStart
 from pi_trio.messages import AssistantMessage, TextContent
 from pi_trio.text import sanitise
 
@@ -37,6 +37,7 @@ class ChatText:
     def __init__(self) -> None:
         self.failed = False
         self.renderers: Mapping[str, str] = {}
+        self._thinks_unseen = False
         self._last_line: Literal["whole", "streaming", "waiting"] = "whole"
 
     @property
@@ -92,6 +93,10 @@ class ChatText:
                 self._last_line = "whole" if text.endswith("\n") else "streaming"
                 return text
             case ThinkingStart():
+                self._thinks_unseen = True
+                return ""
+            case ThinkingDelta(_, delta) if delta.strip() and self._thinks_unseen:
+                self._thinks_unseen = False
                 return self.lines("[thinking]")
             case _:
                 return ""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 
 from pi_trio.cli.options import make_parser
+from pi_trio.cli.stdio import put
 from pi_trio.text import sanitise
 
 __all__ = ["run"]
@@ -28,5 +28,5 @@ def run(argv: Sequence[str]) -> int:
 
     source = absolute(namespace.directory) if namespace.directory else find_pi_dir()
     for line in import_pi(source, RuntimeConfig.load(), dry_run=namespace.dry_run):
-        sys.stdout.write(f"{sanitise(line, keep_newlines=False)}\n")
+        put(f"{sanitise(line, keep_newlines=False)}\n")
     return 0

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import gc
-import os
 import signal
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -39,6 +38,9 @@ _COMMANDS: Mapping[str, str] = {
 }
 """What may stand in the place of the first argument, and the module whose `run` does it."""
 
+_CLOSE = 0.8
+"""How like a command a misspelt one is: `model` and `sesions` are, `that` and `oath` are not."""
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the program with these arguments (default: those of the process).
@@ -51,7 +53,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         if arguments and arguments[0] in _COMMANDS:
             return _run_command(_COMMANDS[arguments[0]], arguments[1:])
-        namespace = parse(_parser(), arguments)
+        parser = _parser()
+        if arguments and (meant := _misspelt(arguments[0])):
+            parser.error(
+                f"there is no command {arguments[0]!r}; did you mean {meant}? -- sends it as a message"
+            )
+        namespace = parse(parser, arguments)
         if _wants_screen(namespace):
             return _open_screen(arguments)
         return _mode(namespace)(namespace)
@@ -62,13 +69,23 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run_command(module: str, arguments: list[str]) -> int:
+    from pi_trio.cli.stdio import flush
+
     try:
         status = int(import_module(module).run(arguments))
-        sys.stdout.flush()
+        flush()
     except BrokenPipeError:  # whoever read the answer has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # the interpreter would flush once more, and complain
         return 128 + signal.SIGPIPE
     return status
+
+
+def _misspelt(word: str) -> str | None:
+    """The command that is close to a first argument, which otherwise would be a prompt."""
+    if word.startswith("-") or " " in word:
+        return None
+    from difflib import get_close_matches
+
+    return next(iter(get_close_matches(word, _COMMANDS, 1, _CLOSE)), None)
 
 
 def _parser() -> argparse.ArgumentParser:

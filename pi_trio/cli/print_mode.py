@@ -20,7 +20,7 @@ from pi_trio.cli.prompts import Prompt, gather_prompts
 from pi_trio.cli.signals import until_signal
 from pi_trio.cli.stdio import BROKEN_PIPE, Output, read_piped, reserved_output, tell
 from pi_trio.codec import dumps
-from pi_trio.errors import InternalError, PiError
+from pi_trio.errors import InternalError, PiError, StorageError
 from pi_trio.events import AgentEvent, AgentSettled, ExtensionError, MessageEnd
 from pi_trio.harness.runtime import open_runtime
 from pi_trio.hub import Outbox
@@ -56,7 +56,7 @@ async def _print(namespace: argparse.Namespace, output: Output) -> int:
         return BROKEN_PIPE
     except PiError as error:
         if as_json:
-            with suppress(BrokenPipeError):  # standard error has it too
+            with suppress(BrokenPipeError, StorageError):  # standard error has it too
                 await output.write(_lines([{"type": "error", "message": str(error)}]))
         tell(str(error))
         return 1

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from pi_trio.cli.options import add_command, make_parser
-from pi_trio.cli.stdio import say, tell
+from pi_trio.cli.stdio import put, say, tell
 from pi_trio.errors import ConfigError, SessionError, UsageError
 from pi_trio.resources.paths import absolute, find_pi_dir
 
@@ -110,9 +110,7 @@ def _print_summary(summary: SessionSummary, namespace: argparse.Namespace, excer
     if namespace.json:
         from pi_trio.codec import dumps
 
-        sys.stdout.write(
-            dumps({**_fields(summary), **({"excerpt": excerpt} if excerpt else {})}).decode() + "\n"
-        )
+        put(dumps({**_fields(summary), **({"excerpt": excerpt} if excerpt else {})}).decode() + "\n")
         return
     about = summary.name or summary.first_message[:200] or "(no messages)"
     place = f"  {summary.cwd}" if namespace.all else ""
@@ -138,7 +136,7 @@ def _show(repository: SessionRepository, namespace: argparse.Namespace) -> int:
     from pi_trio.session.export.markdown import branch_markdown
 
     session = _opened(repository, namespace.which)
-    sys.stdout.write(branch_markdown(session))
+    put(branch_markdown(session))
     return 0
 
 

@@ -20,7 +20,17 @@ import trio
 from pi_trio.errors import StorageError
 from pi_trio.text import sanitise
 
-__all__ = ["BROKEN_PIPE", "FIRST_BYTE_SECONDS", "Output", "read_piped", "reserved_output", "say", "tell"]
+__all__ = [
+    "BROKEN_PIPE",
+    "FIRST_BYTE_SECONDS",
+    "Output",
+    "flush",
+    "put",
+    "read_piped",
+    "reserved_output",
+    "say",
+    "tell",
+]
 
 BROKEN_PIPE = 141
 """The status of a program that SIGPIPE ended."""
@@ -38,10 +48,14 @@ class Output:
         self.is_terminal = os.isatty(descriptor)
 
     async def write(self, data: bytes) -> None:
-        """Write all of `data`. Raises `BrokenPipeError` if nobody reads any more.
+        """Write all of `data`. Raises `BrokenPipeError` if nobody reads any more, else `StorageError`.
 
         When it is cancelled after it has begun, the data is still written, if the reader takes it.
         """
+        with _told_apart():
+            await self._write(data)
+
+    async def _write(self, data: bytes) -> None:
         await trio.lowlevel.checkpoint_if_cancelled()
         rest = memoryview(data)
         if not self._one_at_a_time.borrowed_tokens:
@@ -61,6 +75,17 @@ class Output:
         while self._ready is not None and written < len(data) and self._ready.poll(0):
             written += os.write(self._descriptor, data[written : written + select.PIPE_BUF])
         return written
+
+
+@contextmanager
+def _told_apart() -> Iterator[None]:
+    """Errors of writing to standard output: a reader that left, and all others."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise StorageError(f"standard output cannot be written: {error.strerror}") from error
 
 
 @contextmanager
@@ -86,10 +111,37 @@ def tell(sentence: str) -> None:
 
 
 def say(line: str = "") -> None:
-    """A line of a command's answer on standard output. Raises `StorageError` if it is closed."""
+    """A line of a command's answer on standard output. Raises like `put`."""
+    put(f"{sanitise(line)}\n")
+
+
+def put(text: str) -> None:
+    """A command's answer on standard output, as it is.
+
+    Raises `BrokenPipeError` if nobody reads any more, and `StorageError` if it cannot be written.
+    """
     if sys.stdout is None:
         raise StorageError("standard output is closed")
-    sys.stdout.write(f"{sanitise(line)}\n")
+    with _given_up():
+        sys.stdout.write(text)
+
+
+def flush() -> None:
+    """Write what was put. Raises like `put`."""
+    if sys.stdout is not None:
+        with _given_up():
+            sys.stdout.flush()
+
+
+@contextmanager
+def _given_up() -> Iterator[None]:
+    """What could not be written is dropped: the interpreter would try once more at its end, and complain."""
+    try:
+        with _told_apart():
+            yield
+    except (BrokenPipeError, StorageError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        raise
 
 
 async def read_piped(*, needed: bool) -> str:

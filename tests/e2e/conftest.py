@@ -26,6 +26,9 @@ class Stub:
     def __init__(self) -> None:
         self.requests: list[dict[str, Any]] = []
         self.served = threading.Semaphore(0)
+        self.silent = threading.Semaphore(0)
+        """Released for each request that gets no answer while the server is there."""
+        self._closing = threading.Event()
         self._answers: queue.SimpleQueue[tuple[int, list[dict[str, Any]]]] = queue.SimpleQueue()
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,))
@@ -56,12 +59,17 @@ class Stub:
         """Script an HTTP error."""
         self._answers.put((status, [{"error": {"message": message}}]))
 
+    def stays_silent(self) -> None:
+        """Script that there is no answer."""
+        self._answers.put((0, []))
+
     def forget(self) -> None:
         """Drop what was scripted and not asked for."""
         while not self._answers.empty():
             self._answers.get_nowait()
 
     def close(self) -> None:
+        self._closing.set()
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
@@ -82,6 +90,10 @@ class Stub:
                     status, items = stub._answers.get_nowait()
                 except queue.Empty:
                     status, items = 500, [{"error": {"message": "nothing is scripted"}}]
+                if not status:
+                    stub.silent.release()
+                    stub._closing.wait()
+                    return
                 self.send_response(status)
                 self.send_header("Content-Type", "text/event-stream" if status == 200 else "application/json")
                 self.end_headers()

@@ -85,6 +85,12 @@ def test_lines_from_a_pipe_are_answered_in_order(program: Program, stub: Stub) -
     assert [request["messages"][-1]["content"] for request in stub.requests] == ["one", "two\nand more"]
 
 
+def test_an_unknown_command_is_not_sent(program: Program, stub: Stub) -> None:
+    done = program.run("chat", piped=b"/nosuch thing\n")
+    assert done.stdout == "there is no command /nosuch: /help lists them\n"
+    assert (done.returncode, stub.requests) == (1, [])
+
+
 def test_tools_and_their_output_are_printed_as_lines(program: Program, stub: Stub) -> None:
     stub.calls(("bash", {"command": "printf 'a\\n\\033[2Jb\\n'"}), ("read", {"path": "none.txt"}))
     stub.says("Done.")
@@ -163,6 +169,29 @@ def test_ctrl_c_stops_the_turn_and_twice_ends_the_program(terminal: Terminal, st
     assert terminal.process.wait(10) == 0
 
 
+def test_ctrl_c_stops_a_compaction(program: Program, stub: Stub) -> None:
+    program.write(
+        "settings.json",
+        {"defaultProvider": "stub", "defaultModel": "m", "compaction": {"keepRecentTokens": 1}},
+    )
+    terminal = Terminal(program)
+    terminal.expect("> ")
+    for text in ("One.", "Two."):
+        stub.says(text)
+        terminal.type("word " * 100)
+        terminal.expect(text)
+        terminal.expect("> ")
+    stub.stays_silent()
+    terminal.type("/compact")
+    stub.silent.acquire(timeout=20)
+    terminal.interrupt()
+    terminal.expect("Stopped. Nothing has changed.")
+    terminal.expect("> ")
+    terminal.type("/quit")
+    assert terminal.process.wait(10) == 0
+    terminal.close()
+
+
 def test_a_line_in_a_run_is_said_before_the_next_step(
     terminal: Terminal, stub: Stub, program: Program
 ) -> None:
@@ -192,6 +221,8 @@ def test_a_person_is_asked_for_trust_and_only_once(program: Program, stub: Stub)
             terminal.expect(
                 "brings things of its own" if answer != "4" else "has changed since you trusted it"
             )
+            terminal.expect("Number (1-5): ")
+            terminal.type("?")
             terminal.expect("Number (1-5): ")
             terminal.type(str(answer))
         terminal.expect("/help lists the commands.")

@@ -235,6 +235,26 @@ def test_a_silent_pipe_does_not_hang_a_prompt(program, stub) -> None:
     os.close(write)
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full here")
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("--demo", "-p", "hi"),
+        ("--demo", "--mode", "json", "hi"),
+        ("--demo", "--mode", "rpc"),
+        ("chat", "--demo"),
+        ("models", "list", "--all"),
+        ("doctor",),
+    ],
+)
+def test_a_full_disk_is_one_clear_line(program, arguments: tuple[str, ...]) -> None:
+    with Path("/dev/full").open("wb") as full:
+        done = program.start(*arguments, stdin=subprocess.PIPE, stdout=full)
+        _, err = done.communicate(b'{"type": "get_state"}\n', timeout=30)
+    assert err.decode() == "pi-trio: standard output cannot be written: No space left on device\n"
+    assert done.returncode == 1
+
+
 def test_a_reader_that_leaves_is_a_quiet_end(program, stub) -> None:
     """HL-04"""
     stub.calls(("bash", {"command": "sleep 0.2"}))

@@ -59,7 +59,7 @@ async def test_earlier_commands_open_no_list_when_they_are_browsed(open_screen):
 async def test_an_unknown_command_is_said_and_kept(open_screen):
     async with open_screen() as screen:
         await screen.send_kept("/nonsense at all")
-        await screen.until(lambda: "there is no command /nonsense" in screen.status)
+        await screen.until(screen.sees("there is no command /nonsense: /help lists them"))
         await screen.until(lambda: screen.prompt.text == "/nonsense at all")
         assert screen.log == []
 

@@ -45,6 +45,11 @@ def test_an_answer_streams_and_ends_its_line() -> None:
     assert not text.failed
 
 
+def test_thinking_without_text_is_left_out() -> None:
+    pieces = [_update(ThinkingStart(0)), _update(ThinkingDelta(0, " \n")), _update(TextDelta(1, "Yes."))]
+    assert _printed(ChatText(), *pieces, _answer("stop")) == "Yes.\n"
+
+
 @pytest.mark.parametrize(
     ("answer", "line"),
     [

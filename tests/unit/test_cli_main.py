@@ -42,6 +42,23 @@ def test_without_a_screen_it_says_how_to_get_one(monkeypatch: pytest.MonkeyPatch
         main([])
 
 
+@pytest.mark.parametrize(
+    ("word", "meant"), [("sesions", "sessions"), ("model", "models"), ("docter", "doctor")]
+)
+def test_a_misspelt_command_is_no_prompt(word: str, meant: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main([word, "list"])
+    assert ended.value.code == 2
+    assert f"there is no command '{word}'; did you mean {meant}?" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("on_terminal")
+@pytest.mark.parametrize("arguments", [["that"], ["sesions are odd"], ["--", "sesions"], ["hello"]])
+def test_other_words_are_prompts(arguments: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(metadata, "entry_points", lambda **_: [SimpleNamespace(load=lambda: len)])
+    assert main(arguments) == len(arguments)
+
+
 def test_on_windows_it_names_wsl(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "platform", "win32")
     with pytest.raises(SystemExit, match="WSL"):

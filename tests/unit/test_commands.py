@@ -90,8 +90,15 @@ async def _said(person: Person) -> list[str]:
 
 async def test_what_is_no_command_goes_to_the_model(root: Path) -> None:
     async with person_at(root) as person:
-        for line in ("hello", "/nothing of ours", "/", "/usr/bin/env"):
+        for line in ("hello", "/", "/usr/bin/env", "/notes.txt is odd"):
             assert not await person.commands.run(person, line)
+
+
+async def test_an_unknown_command_is_said(root: Path) -> None:
+    async with person_at(root) as person:
+        for line in ("/nothing", "/nothing of ours"):
+            with pytest.raises(UsageError, match="no command /nothing: /help lists them"):
+                await person.commands.run(person, line)
 
 
 async def test_commands_are_listed_with_their_sources_and_built_in_names_stay(root: Path) -> None:
