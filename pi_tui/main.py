@@ -51,7 +51,7 @@ def run_app(app: PiApp) -> int:
         traceback.print_exception(app.failure)
         return 1
     if status == 0 and app.resume is not None:
-        sys.stdout.write(f"pi-tui --session {app.resume}\n")
+        sys.stdout.write(f"To go on with it: pi-tui --session {app.resume}\n")
     return status
 
 
