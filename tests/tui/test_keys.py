@@ -76,6 +76,7 @@ async def test_escape_stops_the_turn_and_hands_waiting_texts_back(open_screen):
         await screen.press("escape")
         await screen.until(screen.sees("■ You stopped turn 1."))
         assert screen.prompt.text == "left\n\ndraft"
+        assert "steer  left" not in screen.text()
         assert "abort" in screen.log
         assert "esc" not in screen.status
 
