@@ -187,6 +187,18 @@ async def test_f_forks_and_the_run_before_goes_on(open_screen):
         await screen.until(lambda: screen.prompt.running)
 
 
+async def test_a_draft_stays_with_its_session(open_screen):
+    async with open_screen(entries=conversation(2)) as screen:
+        await screen.write("mine")
+        await screen.press("ctrl+t", "home", "down", "f")
+        await screen.until(lambda: screen.prompt.text == "question 1")
+        await screen.press("ctrl+t", "minus")
+        await screen.until(lambda: screen.main.live.id == "session-1" and screen.prompt.text)
+        assert screen.prompt.text == "mine"
+        await screen.press("ctrl+n", "o", "k")
+        await screen.until(lambda: screen.main.live.id == "session-3" and screen.prompt.text == "ok")
+
+
 async def test_o_shows_every_message_in_the_tree(open_screen):
     async with open_screen(entries=conversation(2)) as screen:
         await screen.press("ctrl+t", "ctrl+t")
