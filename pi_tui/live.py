@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from pi_trio.approval import Answer
 from pi_trio.errors import BusyError, PiError
+from pi_trio.events import QueueUpdate
 from pi_trio.hub import Envelope
 from pi_trio.llm.protocol import Model
 from pi_trio.remote.interface import CommandInfo, Moved, Runtime, Snapshot
@@ -106,6 +107,8 @@ class LiveSession:
     async def take_queue(self) -> list[str]:
         """Take out the texts that wait."""
         waiting = await self._bridge.call(lambda runtime: runtime.clear_queue(self.id))
+        self._subscription.flush()
+        self.store.queue = QueueUpdate((), ())  # which is told only while a run goes on
         return [*waiting.steering, *waiting.follow_up]
 
     async def answer(self, question_id: str, answer: Answer) -> None:

@@ -70,6 +70,7 @@ class Work:
         self._bridge: Bridge | None = None
         self._sending = asyncio.Lock()
         self._unsent: list[tuple[str, Delivery]] = []
+        self._drafts: dict[str, str] = {}
         self._places: list[tuple[str, str | None]] = []
         self._commands: list[CommandInfo] = []
 
@@ -104,17 +105,26 @@ class Work:
             await self.submit(text, delivery)
 
     async def switch(self, choose: Callable[[Runtime], Awaitable[Snapshot]]) -> None:
-        """Show another session. The one before stays open in the runtime, and a run in it goes on."""
+        """Show another session. The one before keeps its draft and stays open in the runtime, where a
+        run in it goes on.
+        """
         from pi_tui.items.welcome import suggestions
         from pi_tui.live import LiveSession
 
         assert self._bridge is not None  # noqa: S101  # `begin` came before
-        live = await LiveSession.open(self._bridge, choose, self._view.announce)
+        prompt = self._view.prompt
+        draft = prompt.take_draft() if self.live is not None else ""  # what is typed from now on is not its
+        try:
+            live = await LiveSession.open(self._bridge, choose, self._view.announce)
+        except PiError:
+            prompt.put_back([draft])
+            raise
         if self.live is not None:
             await self.live.close()
+            self._drafts[self.live.id] = draft
         self.live = live
+        prompt.put_back([self._drafts.pop(live.id, "")])
         await self._view.show(live.store)
-        prompt = self._view.prompt
         prompt.remember(live.store.prompts())
         prompt.suggestions = () if live.store.heads else suggestions(live.store.model)
         prompt.put_back(await live.take_returned())

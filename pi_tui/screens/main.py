@@ -233,7 +233,8 @@ class MainScreen(Screen[None]):
         if what == "back":
             self.do(self.work.back())
         elif row is not None and what == "fork":
-            self.do(self.work.fork(row))
+            if self._may_leave("fork"):
+                self.do(self.work.fork(row))
         elif row is not None and (
             not self._situation.running or self._confirmed(f"{what} {row.id}", "this stops the turn")
         ):
@@ -318,7 +319,7 @@ class MainScreen(Screen[None]):
         self.app.push_screen(HelpScreen(self._theme, self._keymap))
 
     def action_new_session(self) -> None:
-        if self.live is not None:
+        if self.live is not None and self._may_leave("new session"):
             self.do(self.work.new_session())
 
     # ---------------------------------------------------------------- inside
@@ -364,6 +365,10 @@ class MainScreen(Screen[None]):
         self._armed = question
         self.tell(f"{what}: press again, esc keeps on")
         return False
+
+    def _may_leave(self, what: str) -> bool:
+        """Whether another session may be shown. A turn goes on without being seen, so that is asked."""
+        return not self._situation.running or self._confirmed(what, "a turn runs here and goes on unseen")
 
     def _disarm(self) -> None:
         self._armed = ""

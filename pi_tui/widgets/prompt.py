@@ -88,14 +88,19 @@ class Prompt(TextArea):
             return
         self._write("\n\n".join([*parts, self.text] if self.text.strip() else parts))
 
-    def take(self) -> str:
-        """What is written, with pastes unfolded, leaving the prompt empty. It enters the history."""
+    def take_draft(self) -> str:
+        """What is written, with pastes unfolded, leaving the prompt empty."""
         text = _MARK.sub(lambda mark: self._pastes.get(mark[1], mark[0]), self.text).strip()
-        if text and (not self._history or self._history[-1] != text):
-            self._history.append(text)
         self._write("")
         self._pastes.clear()
         self._browsing = None
+        return text
+
+    def take(self) -> str:
+        """The same, of what is sent or thrown away: it enters the history."""
+        text = self.take_draft()
+        if text and (not self._history or self._history[-1] != text):
+            self._history.append(text)
         return text
 
     # ---------------------------------------------------------------- keys

@@ -201,7 +201,8 @@ class FakeRuntime:
         session = self._sessions[session_id]
         queue = session.queue
         session.steering, session.follow_up = [], []
-        await session.hub.emit(session.queue)
+        if session.scope is not None:
+            await session.hub.emit(session.queue)
         return queue
 
     async def wait_for_idle(self, session_id: str) -> None:

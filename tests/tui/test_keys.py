@@ -76,6 +76,7 @@ async def test_escape_stops_the_turn_and_hands_waiting_texts_back(open_screen):
         await screen.press("escape")
         await screen.until(screen.sees("■ You stopped turn 1."))
         assert screen.prompt.text == "left\n\ndraft"
+        assert "steer  left" not in screen.text()
         assert "abort" in screen.log
         assert "esc" not in screen.status
 
@@ -178,12 +179,27 @@ async def test_f_forks_and_the_run_before_goes_on(open_screen):
         await screen.send("wait")
         await screen.until(lambda: screen.prompt.running)
         await screen.press("ctrl+t", "home", "down", "f")
+        await screen.until(lambda: "a turn runs here and goes on unseen: press again" in screen.status)
+        assert screen.main.live.id == "session-1"
+        await screen.press("f")
         await screen.until(lambda: screen.main.live.id == "session-2")
         await screen.until(lambda: screen.prompt.text == "question 1")
         assert "abort" not in screen.log
         await screen.press("ctrl+c", "ctrl+t", "minus")
         await screen.until(lambda: screen.main.live.id == "session-1")
         await screen.until(lambda: screen.prompt.running)
+
+
+async def test_a_draft_stays_with_its_session(open_screen):
+    async with open_screen(entries=conversation(2)) as screen:
+        await screen.write("mine")
+        await screen.press("ctrl+t", "home", "down", "f")
+        await screen.until(lambda: screen.prompt.text == "question 1")
+        await screen.press("ctrl+t", "minus")
+        await screen.until(lambda: screen.main.live.id == "session-1" and screen.prompt.text)
+        assert screen.prompt.text == "mine"
+        await screen.press("ctrl+n", "o", "k")
+        await screen.until(lambda: screen.main.live.id == "session-3" and screen.prompt.text == "ok")
 
 
 async def test_o_shows_every_message_in_the_tree(open_screen):
@@ -277,3 +293,17 @@ async def test_ctrl_n_starts_a_new_session(open_screen):
         await screen.press("ctrl+n")
         await screen.until(lambda: screen.main.live.id == "session-2")
         await screen.until(screen.sees("explain this repository"))
+
+
+async def test_ctrl_n_asks_before_it_leaves_a_turn_that_runs(open_screen):
+    async with open_screen() as screen:
+        await screen.send("wait")
+        await screen.until(lambda: screen.prompt.running)
+        await screen.press("ctrl+n")
+        await screen.until(lambda: "goes on unseen: press again, esc keeps on" in screen.status)
+        await screen.press("escape")
+        await screen.until(lambda: "esc stop turn" in screen.status)
+        assert screen.main.live.id == "session-1"
+        await screen.press("ctrl+n", "ctrl+n")
+        await screen.until(lambda: screen.main.live.id == "session-2")
+        assert "abort" not in screen.log
