@@ -141,6 +141,13 @@ def test_a_failed_request_is_a_failure(program, stub) -> None:
     assert done.stderr.count("\n") == 1
 
 
+def test_a_missing_key_is_a_sentence_that_says_what_to_do(program) -> None:
+    done = program.run("-p", "hi", "--model", "anthropic/claude-sonnet-4-5")
+    assert done.stderr.startswith("pi-trio: There is no API key for anthropic: set ANTHROPIC_API_KEY, ")
+    assert "`pi-trio auth login anthropic`" in done.stderr
+    assert (done.returncode, done.stdout) == (1, "")
+
+
 def test_a_failed_request_is_the_reason_in_json_mode(program, stub) -> None:
     """HL-02"""
     stub.refuses(401, "that key is not known")
