@@ -170,7 +170,7 @@ def test_a_cut_answer_is_printed_and_is_a_failure(program, stub) -> None:
         ("--session", "nowhere", "-p", "hi"),
         ("--model", "no-such-provider/m", "-p", "hi"),
         ("--model", "openai/gpt-4.1", "-p", "hi"),  # no key for it
-        ("--thinking", "very", "-p", "hi"),
+        ("-e", "/nowhere.py", "-p", "hi"),
         ("@missing.txt", "hi"),
         ("-p",),
     ],
@@ -181,6 +181,19 @@ def test_a_mistake_is_one_clear_line(program, arguments: tuple[str, ...]) -> Non
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.startswith("pi-trio: ")
     assert done.stderr.count("\n") == 1
+
+
+def test_a_damaged_line_is_told_with_its_file(program, stub) -> None:
+    stub.says("One.")
+    program.run("-p", "hi")
+    (path,) = (program.agent_dir / "sessions").rglob("*.jsonl")
+    with path.open("a") as file:
+        file.write("{ no json\n")
+    stub.says("Two.")
+    done = program.run("-c", "-p", "again")
+    assert done.stdout == "Two.\n"
+    assert f"{path}: line " in done.stderr
+    assert "is damaged and was left out" in done.stderr
 
 
 def test_an_unknown_session_is_the_last_event_in_json_mode(program) -> None:
