@@ -6,6 +6,7 @@ Nothing heavy is imported before a configuration is asked for: `--help` must be 
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -46,7 +47,9 @@ def add_session_arguments(parser: argparse.ArgumentParser) -> None:
     model = parser.add_argument_group("model")
     model.add_argument("--model", metavar="MODEL", help="provider/id, or part of an id; `:LEVEL` may follow")
     model.add_argument("--provider", metavar="NAME", help="the provider of a MODEL that is an id alone")
-    model.add_argument("--thinking", metavar="LEVEL", help="off, minimal, low, medium, high, xhigh or max")
+    model.add_argument(
+        "--thinking", metavar="LEVEL", type=_level, help="off, minimal, low, medium, high, xhigh or max"
+    )
     model.add_argument("--api-key", metavar="KEY", help="key of the model's provider, for this time only")
     model.add_argument("--demo", action="store_true", help="use the demo model: no key, no network")
     resources = parser.add_argument_group("resources")
@@ -91,6 +94,14 @@ def add_session_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def _level(word: str) -> str:
+    from pi_trio.llm.thinking import LEVELS
+
+    if word not in LEVELS:
+        raise argparse.ArgumentTypeError(f"{word!r} is not one of {', '.join(LEVELS)}")
+    return word
+
+
 def parse(parser: argparse.ArgumentParser, argv: Sequence[str]) -> argparse.Namespace:
     """Read a command line. Options may stand among the messages; after `--` all are messages.
 
@@ -105,7 +116,11 @@ def parse(parser: argparse.ArgumentParser, argv: Sequence[str]) -> argparse.Name
 def runtime_config(namespace: argparse.Namespace) -> RuntimeConfig:
     """What a runtime is opened with. Raises `ConfigError`, and `UsageError` for options that do not fit."""
     from pi_trio.resources.config import RuntimeConfig
+    from pi_trio.resources.paths import absolute
 
+    for extension in map(absolute, namespace.extensions):
+        if not os.path.lexists(extension):
+            raise UsageError(f"there is no extension {extension}")
     return RuntimeConfig.load(
         model=_reference(namespace.provider, namespace.model),
         thinking_level=namespace.thinking,

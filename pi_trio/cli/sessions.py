@@ -156,7 +156,7 @@ def _opened(repository: SessionRepository, which: str) -> Session:
     """A session to be read, with what is odd in it on standard error."""
     session = repository.open(which, writable=False)
     for finding in session.findings:
-        tell(finding)
+        tell(f"{session.path}: {finding}")
     return session
 
 

@@ -24,7 +24,13 @@ def gate_policy(config: RuntimeConfig, environment: LocalEnvironment) -> Policy:
     """Raises `ConfigError` for a rule that cannot be read."""
     rules = config.settings.gate
     try:
-        return Policy(environment, config.mode or rules.mode, allow=rules.allow, deny=rules.deny)
+        return Policy(
+            environment,
+            config.mode or rules.mode,
+            allow=rules.allow,
+            deny=rules.deny,
+            secrets=[config.agent_dir / "models.json"],  # which may hold keys
+        )
     except ValueError as error:  # to go on without a rule that forbids something would be worse
         raise ConfigError(f"settings.json: gate: {error}") from None
 

@@ -440,7 +440,7 @@ class LocalRuntime:
                 *map(str, self.registry.findings),
                 *harness.options.findings,
                 *harness.findings,
-                *session.findings,
+                *(f"{session.path}: {finding}" for finding in session.findings),
             ),
         )
 

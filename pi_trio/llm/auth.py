@@ -132,7 +132,8 @@ class Auth:
     def _how_to_get_one(self, keys: ProviderKeys) -> str:
         variable = f"set {keys.variables[0]}, " if keys.variables else ""
         return (
-            f"There is no API key for {keys.provider}: {variable}store one in {self.path}, "
+            f"There is no API key for {keys.provider}: {variable}store one "
+            f"with `pi-trio auth login {keys.provider}`, "
             'or pass --api-key. A server that wants none takes "apiKey": "none" in models.json.'
         )
 

@@ -27,7 +27,8 @@ _SHORTEST_SECRET = 8  # a placeholder such as `none` is no secret, and would gar
 def http_failure(status: int, headers: Mapping[str, str], body: bytes) -> Failure:
     """The failure that an HTTP answer with this status and body tells of."""
     error = _parsed(body)
-    words = _message(error) or _plain_text(body, headers) or _phrase(status)
+    said = _message(error) or _plain_text(body, headers)
+    words = _wrong_address(status, headers) or said or _phrase(status)
     failure = _failure(status, error, words, retry_after(headers))
     request_id = next((headers[name] for name in _REQUEST_IDS if name in headers), failure.request_id)
     return attrs.evolve(failure, request_id=request_id)
@@ -219,6 +220,15 @@ def _plain_text(body: bytes, headers: Mapping[str, str]) -> str:
     if "html" in headers.get("content-type", ""):
         return ""
     return " ".join(body.decode("utf-8", "replace").split())
+
+
+def _wrong_address(status: int, headers: Mapping[str, str]) -> str:
+    """What the answer of something else than a model's interface says about the address in use."""
+    if 300 <= status < 400 and (target := headers.get("location")):
+        return f"{_phrase(status)}: the provider is at {target}, which is not followed. Put it into baseUrl."
+    if status < 300 and "html" in headers.get("content-type", ""):
+        return "The answer is a page (text/html) and no event stream: baseUrl does not lead to an interface."
+    return ""
 
 
 def _phrase(status: int) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 import attrs
 import trio
 
-from pi_trio.errors import ConfigError, StorageError
+from pi_trio.errors import ConfigError, PiError, StorageError
 from pi_trio.events import AgentEvent, AutoRetryEnd, AutoRetryStart, MessageEnd, MessageStart, MessageUpdate
 from pi_trio.llm.partial import PartialMessage
 from pi_trio.llm.protocol import Context, Done, Failed, Failure, StreamStart
@@ -188,8 +188,8 @@ class Answer:
 
 
 def describe(error: Exception) -> str:
-    """An exception, as the answer that it cut off tells it."""
-    return f"{type(error).__name__}: {error}"
+    """An exception, as the answer that it cut off tells it. Ours are sentences for a person already."""
+    return str(error) if isinstance(error, PiError) else f"{type(error).__name__}: {error}"
 
 
 def _blank(request: Request) -> AssistantMessage:

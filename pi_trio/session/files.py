@@ -12,6 +12,11 @@ from pi_trio.errors import SessionError, SessionFormatError, SessionLockedError,
 __all__ = ["lock", "open_existing", "open_new", "sync_directory"]
 
 
+def _reason(error: OSError | ValueError) -> str:
+    """Without the path, which `str()` of an `OSError` repeats."""
+    return (isinstance(error, OSError) and error.strerror) or str(error)
+
+
 def open_existing(path: Path, *, writable: bool) -> tuple[int, str | None]:
     """A descriptor of a regular file, locked if `writable`, and why it cannot be written, if so.
 
@@ -29,7 +34,7 @@ def open_existing(path: Path, *, writable: bool) -> tuple[int, str | None]:
     except FileNotFoundError:
         raise SessionError(f"there is no session {path}", path) from None
     except (OSError, ValueError) as error:
-        raise SessionError(f"cannot open {path}: {error}", path) from error
+        raise SessionError(f"cannot open {path}: {_reason(error)}", path) from error
     try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             raise SessionFormatError(f"{path} is not a regular file, and not a session", path)

@@ -25,6 +25,7 @@ from pi_trio.tools import READING_TOOLS
 from pi_trio.tools.commandline import SimpleCommand, read_command_line
 from pi_trio.tools.edit import preview_edit
 from pi_trio.tools.environment import ToolEnvironment
+from pi_trio.tools.expansion import expanded
 from pi_trio.tools.failure import ToolError
 from pi_trio.tools.rules import Rule, exact_rule, parse_rules
 from pi_trio.tools.secrets import is_secret
@@ -127,7 +128,8 @@ async def edit_preview(environment: ToolEnvironment, name: str, args: Mapping[st
 class Policy:
     """Judges by denying rules first, then `mode`, allowing rules, and what is odd about a call.
 
-    `mode` may be changed at any time. Raises `ValueError` for what is no rule.
+    `secrets` are files that keep some, though their names do not tell it. `mode` may be changed
+    at any time. Raises `ValueError` for what is no rule.
     """
 
     def __init__(
@@ -137,11 +139,13 @@ class Policy:
         *,
         allow: Sequence[str] = (),
         deny: Sequence[str] = (),
+        secrets: Sequence[Path] = (),
     ) -> None:
         self.mode: GateMode = mode
         self._environment = environment
         self._allow = parse_rules(allow)
         self._deny = parse_rules(deny)
+        self._secrets = {path for each in secrets for path in (each, Path(os.path.realpath(each)))}
 
     def remember(self, rules: Sequence[str]) -> None:
         """See `JudgesCalls`. Kept in memory: what a session was allowed ends with it."""
@@ -186,13 +190,16 @@ class Policy:
             return by_mode
         if self._fitting(self._allow, tool, real) is not None:
             return ALLOW
-        if is_secret(place) or is_secret(real):
+        if self._keeps_secrets(place) or self._keeps_secrets(real):
             return Verdict("ask", f"{_leading(place, real)} is where secrets are kept.", rules)
         if not real.is_relative_to(cwd) and _looks_inside(place, self._environment.cwd):
             return Verdict(
                 "ask", f"{place} is a link that leads out of the working directory, to {real}.", rules
             )
         return by_mode
+
+    def _keeps_secrets(self, path: Path) -> bool:
+        return is_secret(path) or path in self._secrets
 
     def _fitting(self, rules: Sequence[Rule], tool: str, *paths: Path) -> Rule | None:
         """The first rule for one of the paths."""
@@ -219,7 +226,7 @@ class Policy:
         if self._first(self._allow, "bash") or (commands and not open_ones):
             return ALLOW
         for place, real in files:
-            if is_secret(place) or is_secret(real):
+            if self._keeps_secrets(place) or self._keeps_secrets(real):
                 return Verdict("ask", f"{_leading(place, real)} is where secrets are kept.", rules)
         if self._hides_programs(commands):
             return Verdict(
@@ -247,8 +254,9 @@ class Policy:
         files = []
         for word in islice(_paths_in(commands), _MAX_PATHS):
             with suppress(ToolError):  # then it is no path
-                place = await self._environment.place(word)
-                files.append((place, await self._environment.real_path(place)))
+                places = await expanded(self._environment, await self._environment.place(word))
+                places.sort(key=self._keeps_secrets, reverse=True)
+                files += [(place, await self._environment.real_path(place)) for place in places[:_MAX_PATHS]]
         return files
 
 

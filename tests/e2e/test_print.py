@@ -141,6 +141,13 @@ def test_a_failed_request_is_a_failure(program, stub) -> None:
     assert done.stderr.count("\n") == 1
 
 
+def test_a_missing_key_is_a_sentence_that_says_what_to_do(program) -> None:
+    done = program.run("-p", "hi", "--model", "anthropic/claude-sonnet-4-5")
+    assert done.stderr.startswith("pi-trio: There is no API key for anthropic: set ANTHROPIC_API_KEY, ")
+    assert "`pi-trio auth login anthropic`" in done.stderr
+    assert (done.returncode, done.stdout) == (1, "")
+
+
 def test_a_failed_request_is_the_reason_in_json_mode(program, stub) -> None:
     """HL-02"""
     stub.refuses(401, "that key is not known")
@@ -163,7 +170,7 @@ def test_a_cut_answer_is_printed_and_is_a_failure(program, stub) -> None:
         ("--session", "nowhere", "-p", "hi"),
         ("--model", "no-such-provider/m", "-p", "hi"),
         ("--model", "openai/gpt-4.1", "-p", "hi"),  # no key for it
-        ("--thinking", "very", "-p", "hi"),
+        ("-e", "/nowhere.py", "-p", "hi"),
         ("@missing.txt", "hi"),
         ("-p",),
     ],
@@ -174,6 +181,19 @@ def test_a_mistake_is_one_clear_line(program, arguments: tuple[str, ...]) -> Non
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.startswith("pi-trio: ")
     assert done.stderr.count("\n") == 1
+
+
+def test_a_damaged_line_is_told_with_its_file(program, stub) -> None:
+    stub.says("One.")
+    program.run("-p", "hi")
+    (path,) = (program.agent_dir / "sessions").rglob("*.jsonl")
+    with path.open("a") as file:
+        file.write("{ no json\n")
+    stub.says("Two.")
+    done = program.run("-c", "-p", "again")
+    assert done.stdout == "Two.\n"
+    assert f"{path}: line " in done.stderr
+    assert "is damaged and was left out" in done.stderr
 
 
 def test_an_unknown_session_is_the_last_event_in_json_mode(program) -> None:

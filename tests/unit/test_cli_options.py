@@ -37,6 +37,13 @@ def test_a_provider_alone_names_no_model() -> None:
         runtime_config(_parse("--provider", "p"))
 
 
+def test_a_thinking_level_is_one_of_those_there_are(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        _parse("--thinking", "zap")
+    assert ended.value.code == 2
+    assert "'zap' is not one of off, minimal, low" in capsys.readouterr().err
+
+
 def test_after_two_dashes_all_are_messages() -> None:
     namespace = _parse("-p", "--", "--model", "--", "-c")
     assert (namespace.messages, namespace.model, namespace.resume) == (["--model", "--", "-c"], None, False)
@@ -44,7 +51,14 @@ def test_after_two_dashes_all_are_messages() -> None:
 
 @pytest.mark.parametrize(
     "argv",
-    [("--mod", "m"), ("--unknown",), ("-x",), ("--model",), ("--session", "s", "-c"), ("-c", "--no-session")],
+    [
+        ("--mod", "m"),
+        ("--unknown",),
+        ("-x",),
+        ("--model",),
+        ("--session", "s", "-c"),
+        ("-c", "--no-session"),
+    ],
 )
 def test_a_mistake_is_a_usage_error(argv: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:

@@ -98,7 +98,7 @@ async def test_odd_keys_that_can_be_sent_are_trimmed_and_kept(tmp_path: Path, ke
 
 async def test_missing_key_says_how_to_get_one(tmp_path: Path) -> None:
     """HL-01"""
-    with pytest.raises(ConfigError, match=r"no API key for acme: set ACME_KEY, store one in .*auth\.json"):
+    with pytest.raises(ConfigError, match=r"no API key for acme: set ACME_KEY, .*`pi-trio auth login acme`"):
         await key_of(tmp_path, ProviderKeys("acme", variables=("ACME_KEY",)))
 
 

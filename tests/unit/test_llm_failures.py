@@ -109,3 +109,12 @@ def test_credential_is_taken_out() -> None:
     assert redact(Failure("bad key sk-12345678!"), "sk-12345678").message == "bad key [key]!"
     assert redact(Failure("none of it"), "none").message == "none of it"
     assert redact(Failure("x"), None).message == "x"
+
+
+def test_a_page_or_another_address_tells_of_base_url() -> None:
+    page = http_failure(200, {"content-type": "text/html; charset=utf-8"}, b"<html>Welcome</html>")
+    assert "no event stream" in page.message
+    assert "baseUrl" in page.message
+    moved = http_failure(302, {"location": "https://elsewhere.example/v1"}, b"Redirecting")
+    assert "https://elsewhere.example/v1" in moved.message
+    assert "baseUrl" in moved.message

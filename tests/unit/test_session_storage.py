@@ -453,3 +453,17 @@ def test_a_file_that_may_not_be_written_is_opened_for_reading(
     assert session.findings == ["the file cannot be written: Permission denied"]
     with pytest.raises(StorageError, match="Permission denied"):
         session.append(user("no"))
+
+
+def test_a_disk_that_refuses_is_told_with_the_path_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "s.jsonl"
+
+    def refused(name: object, *_: int) -> int:
+        raise OSError(30, "Read-only file system", str(name))
+
+    monkeypatch.setattr(os, "open", refused)
+    with pytest.raises(SessionError) as caught:
+        Session.open(path)
+    assert str(caught.value) == f"cannot open {path}: Read-only file system"

@@ -114,10 +114,18 @@ async def test_a_project_behind_a_link_is_inside_itself(tmp_path, project):
         ("bash", "echo $(cat ~/.ssh/id_rsa)"),
         ("bash", "cat innocent"),
         ("bash", "cat './.e'nv"),
+        ("bash", "cat .en?"),
+        ("bash", "cat .e*"),
+        ("bash", "cat ../p*/.[de]nv"),
+        ("bash", "cat conf*"),
+        ("bash", "cat key?/x"),
     ],
 )
 async def test_secrets_are_asked_about_in_every_tool(judge, project, tool, subject):
     """SE-12"""
+    (project / ".env").touch()
+    (project / "config").symlink_to(".env")
+    (project / "keys").symlink_to("~/.ssh")
     (project / "innocent").symlink_to(".env")
     assert await judge(tool, subject) == "ask"
     assert await judge(tool, subject, mode="read-only") == ("deny" if tool in ("bash", "write") else "ask")
@@ -125,10 +133,26 @@ async def test_secrets_are_asked_about_in_every_tool(judge, project, tool, subje
 
 @pytest.mark.parametrize(
     ("tool", "subject"),
-    [("read", ".env.example"), ("read", "src/environment.py"), ("bash", "echo .env >> .gitignore")],
+    [
+        ("read", ".env.example"),
+        ("read", "src/environment.py"),
+        ("bash", "echo .env >> .gitignore"),
+        ("bash", "cat *"),  # a shell leaves out what begins with a dot
+        ("bash", "cat */*.py no*thing"),
+    ],
 )
-async def test_what_only_sounds_like_a_secret(judge, tool, subject):
+async def test_what_only_sounds_like_a_secret(judge, project, tool, subject):
+    (project / ".env").touch()
     assert await judge(tool, subject) == "allow"
+
+
+async def test_a_file_may_be_known_to_keep_secrets(judge, tmp_path):
+    models = tmp_path / "models.json"
+    (tmp_path / "link").symlink_to(models)
+    for call in (("read", str(models)), ("read", "../link"), ("bash", "cat ../m*.json")):
+        models.touch()
+        assert await judge(*call, secrets=[models]) == "ask"
+        assert await judge(*call) == "allow"
 
 
 # ---------------------------------------------------------------- rules
