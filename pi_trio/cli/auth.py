@@ -38,7 +38,11 @@ def _parser() -> argparse.ArgumentParser:
     parser = make_parser(
         "pi-trio auth", "Look after the keys of model providers, kept in auth.json for you alone to read."
     )
-    acts = parser.add_subparsers(metavar="COMMAND", required=True)
+    parser.set_defaults(act=_list)
+    acts = parser.add_subparsers(metavar="COMMAND", help="default: list")
+    add_command(acts, "list", "list the providers that have a key, and where it is from").set_defaults(
+        act=_list
+    )
     login = add_command(acts, "login", "store a key, read from the keyboard or standard input")
     login.add_argument("provider", metavar="PROVIDER", help="such as openai or anthropic")
     login.add_argument("--key", action="store_true", help="ask for a key where signing in is possible too")
@@ -102,18 +106,25 @@ def _logout(models: Models, settings: Settings, options: argparse.Namespace) -> 
     return 0 if removed else 1
 
 
-# ------------------------------------------------------------------ check
+# ------------------------------------------------------------------ list, check
+
+
+def _list(models: Models, settings: Settings, options: argparse.Namespace) -> int:
+    for provider in _keyed(models):
+        say(f"{provider.id}: {models.key_source(provider.id)}")
+    return 0
+
+
+def _keyed(models: Models) -> list[Provider]:
+    """The providers that have a key. Raises `ConfigError` if there is none."""
+    found = [each for each in models.providers if not each.keys.keyless and models.key_source(each.id)]
+    if not found:
+        raise ConfigError("No key was found for any provider: `pi-trio auth login PROVIDER` stores one.")
+    return found
 
 
 def _check(models: Models, settings: Settings, options: argparse.Namespace) -> int:
-    if options.providers:
-        providers = [models.provider(name) for name in options.providers]
-    else:
-        providers = [
-            each for each in models.providers if not each.keys.keyless and models.key_source(each.id)
-        ]
-    if not providers:
-        raise ConfigError("No key was found for any provider: `pi-trio auth login PROVIDER` stores one.")
+    providers = [models.provider(name) for name in options.providers] or _keyed(models)
     outcomes: dict[str, str | None] = {}
     trio.run(_ask_all, models, providers, settings.http_proxy, outcomes)
     for provider in providers:

@@ -37,7 +37,8 @@ def run(argv: Sequence[str]) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = make_parser("pi-trio models", "Look up the models that can be asked, and those that could be.")
-    acts = parser.add_subparsers(metavar="COMMAND", required=True)
+    parser.set_defaults(act=_list, pattern=None, all=False, json=False)
+    acts = parser.add_subparsers(metavar="COMMAND", help="default: list")
     listing = add_command(acts, "list", "list models that have a key, and those of servers on this machine")
     listing.add_argument("pattern", nargs="?", metavar="PATTERN", help="part of a name, or `provider/*`")
     listing.add_argument("--all", action="store_true", help="list also those without a key")

@@ -46,7 +46,8 @@ def _repository(session_dir: str | None) -> SessionRepository:
 def _parser() -> argparse.ArgumentParser:
     parser = make_parser("pi-trio sessions", "Look after session files.")
     parser.add_argument("--session-dir", metavar="DIR", help="keep sessions in this one folder")
-    commands = parser.add_subparsers(metavar="COMMAND", required=True)
+    parser.set_defaults(command=_list, all=False, json=False)
+    commands = parser.add_subparsers(metavar="COMMAND", help="default: list")
 
     def add(name: str, command: Command, text: str, which: str | None = None) -> argparse.ArgumentParser:
         sub = add_command(commands, name, text)

@@ -104,6 +104,15 @@ def test_logout_tells_what_is_still_used(
     assert capsys.readouterr().out.endswith("Still used: key from GROQ_API_KEY.\n")
 
 
+@pytest.mark.parametrize("arguments", [["auth"], ["auth", "list"]])
+def test_keys_are_listed_with_their_sources(
+    typed, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], arguments: list[str]
+) -> None:
+    monkeypatch.setenv("GROQ_API_KEY", "from-env")
+    assert main(arguments) == 0
+    assert capsys.readouterr().out == "groq: key from GROQ_API_KEY\n"
+
+
 @pytest.mark.parametrize("key", ["$HOME", "!date", "!$x", "plain"])
 async def test_key_is_stored_so_that_it_is_taken_as_it_is(home: Path, typed, key: str) -> None:
     """A key that looks like a variable or a command is neither."""
@@ -120,6 +129,7 @@ async def test_key_is_stored_so_that_it_is_taken_as_it_is(home: Path, typed, key
         (["login", "groq"], "sk-\u20ac\n", "cannot be sent"),
         (["login", "nobody"], "zz-key\n", "There is no provider 'nobody'"),
         (["check"], "", "No key was found for any provider"),
+        ([], "", "No key was found for any provider"),
         (["import-pi"], "", "There are no keys in"),
     ],
 )
@@ -196,11 +206,12 @@ def test_keys_of_pi_are_copied_and_logins_are_not(
 # ------------------------------------------------------------------ models
 
 
+@pytest.mark.parametrize("arguments", [["models"], ["models", "list"]])
 def test_list_shows_what_can_be_asked(
-    home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], arguments: list[str]
 ) -> None:
     monkeypatch.setenv("DEEPSEEK_API_KEY", "x")
-    assert main(["models", "list"]) == 0
+    assert main(arguments) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].split() == ["MODEL", "CONTEXT", "ANSWER", "PRICE", "PER", "MILLION", "ABLE", "TO", "KEY"]
     assert [line.split()[0] for line in lines[1:4]] == [

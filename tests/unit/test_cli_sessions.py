@@ -44,6 +44,8 @@ def test_list_and_search(session: Session, capsys: pytest.CaptureFixture[str]) -
     (line,) = capsys.readouterr().out.splitlines()
     assert line.startswith(f"{session.id}  20")
     assert line.endswith("Fix the parser␛")
+    assert run() == 0
+    assert capsys.readouterr().out == f"{line}\n"
     assert run("search", "TOKENIZER", "parser") == 0
     assert "It was the *tokenizer*." in capsys.readouterr().out
     assert run("search", "nowhere") == 1
