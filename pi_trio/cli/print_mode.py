@@ -52,6 +52,9 @@ async def _print(namespace: argparse.Namespace, output: Output) -> int:
             if snapshot.notice and sys.stderr is not None and sys.stderr.isatty():
                 tell(snapshot.notice)
             return await Conversation(runtime, snapshot.session.id, output, as_json=as_json).hold(prompts)
+    except trio.Cancelled:  # by a signal
+        tell("stopped")
+        raise
     except BrokenPipeError:  # the reader has enough
         return BROKEN_PIPE
     except PiError as error:

@@ -12,7 +12,7 @@ import select
 import stat
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 
 import trio
@@ -104,10 +104,11 @@ def reserved_output() -> Iterator[Output]:
 
 
 def tell(sentence: str) -> None:
-    """Say something on standard error, if there is one."""
+    """Say something on standard error, if there is one: a terminal that was closed is none any more."""
     if sys.stderr is not None:
-        sys.stderr.write(f"pi-trio: {sanitise(sentence)}\n")
-        sys.stderr.flush()
+        with suppress(OSError):
+            sys.stderr.write(f"pi-trio: {sanitise(sentence)}\n")
+            sys.stderr.flush()
 
 
 def say(line: str = "") -> None:

@@ -318,7 +318,7 @@ def test_a_signal_stops_the_run_and_its_commands(program, stub, tmp_path, number
     with _running_command(program, stub, tmp_path) as (process, ids):
         process.send_signal(number)
         out, err = process.communicate(timeout=30)
-    assert (process.returncode, err) == (status, b"")
+    assert (process.returncode, err) == (status, b"pi-trio: stopped\n")
     assert not any(_is_running(each) for each in ids)
     assert _events(out.decode())[-1] == {"type": "agent_settled", "aborted": True}
     (entries,) = program.sessions()
