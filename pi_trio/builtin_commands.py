@@ -36,11 +36,6 @@ class _Imports(Protocol):
     async def import_pi(self, *, dry_run: bool) -> Sequence[str]: ...
 
 
-@runtime_checkable
-class _Diagnoses(Protocol):
-    async def diagnose(self) -> str: ...
-
-
 def _missing(command: str) -> UsageError:
     return UsageError(f"{command} is not possible here: this runtime does not offer it.")
 
@@ -264,12 +259,6 @@ async def _trust_choices(_context: CommandContext) -> Sequence[str]:
     return ("yes", "no", "parent")
 
 
-async def _doctor(context: CommandContext, _arguments: str) -> None:
-    if not isinstance(context.runtime, _Diagnoses):
-        raise _missing("/doctor")
-    context.tell(await context.runtime.diagnose())
-
-
 async def _quit(context: CommandContext, _arguments: str) -> None:
     context.quit()
 
@@ -301,11 +290,10 @@ def builtin_commands() -> Commands:
             _command("fork", "a new session up to before a prompt", _fork, "N", _prompt_numbers),
             _command("clone", "a new session that begins as this one is", _clone),
             _command("compact", "replace older messages by a summary", _compact, "[INSTRUCTIONS]"),
-            _command("export", "write the session to a file", _export, "[PATH]"),
+            _command("export", "write the session to an .html, .md or .jsonl file", _export, "[PATH]"),
             _command("import", "bring in what pi has", _import, "pi [--dry-run]"),
             _command("reload", "read settings, resources and extensions again", _reload),
             _command("trust", "this folder's own resources", _trust, "[yes|no|parent]", _trust_choices),
-            _command("doctor", "check the installation", _doctor),
             _command("quit", "end the program", _quit),
         ]
     )

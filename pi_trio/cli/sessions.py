@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -204,40 +204,11 @@ def _fork(repository: SessionRepository, namespace: argparse.Namespace) -> int:
 
 
 def _export(repository: SessionRepository, namespace: argparse.Namespace) -> int:
-    from pi_trio.session.export.file import write_export
+    from pi_trio.session.export.file import export_session
 
-    path = absolute(namespace.file)
-    write = _EXPORTS.get(path.suffix)
-    if write is None:
-        raise UsageError(f"the name of the file says how to write it: {', '.join(_EXPORTS)}")
-    data = write(_opened(repository, namespace.which), namespace.mask)
-    write_export(path, data, replace=namespace.force)
+    session = _opened(repository, namespace.which)
+    export_session(session, absolute(namespace.file), masked=namespace.mask, replace=namespace.force)
     return 0
-
-
-def _page(session: Session, masked: bool) -> bytes:
-    from pi_trio.session.export.page import tree_page
-
-    return tree_page(session, masked=masked).encode()
-
-
-def _markdown(session: Session, masked: bool) -> bytes:
-    from pi_trio.session.export.markdown import branch_markdown
-
-    return branch_markdown(session, masked=masked).encode()
-
-
-def _lines(session: Session, masked: bool) -> bytes:
-    from pi_trio.session.export.lines import branch_jsonl
-
-    return branch_jsonl(session, masked=masked)
-
-
-_EXPORTS: Mapping[str, Callable[[Session, bool], bytes]] = {
-    ".html": _page,
-    ".md": _markdown,
-    ".jsonl": _lines,
-}
 
 
 def _import(repository: SessionRepository, namespace: argparse.Namespace) -> int:

@@ -32,7 +32,7 @@ from pi_trio.nursery import plain_nursery
 from pi_trio.remote.interface import CommandInfo, Disposition, ForkPosition, Moved, SessionInfo, Snapshot
 from pi_trio.resources.config import RuntimeConfig
 from pi_trio.resources.import_pi import import_pi
-from pi_trio.resources.paths import find_pi_dir
+from pi_trio.resources.paths import absolute, find_pi_dir
 from pi_trio.resources.trust import Trust
 from pi_trio.session.branching import before, prompt_text
 from pi_trio.session.repository import SessionRepository
@@ -328,6 +328,20 @@ class LocalRuntime:
     async def import_pi(self, *, dry_run: bool) -> Sequence[str]:
         """Bring over what pi has; see `resources.import_pi`. Cancelling waits for the copy under way."""
         return await trio.to_thread.run_sync(partial(import_pi, find_pi_dir(), self.config, dry_run=dry_run))
+
+    async def export(self, session_id: str, path: str | None) -> str:
+        """Write a session to a new file; without a `path` as a page in its folder. Gives the file's path.
+
+        A relative path begins there, too. Raises `UsageError` and `StorageError`.
+        """
+        from pi_trio.session.export.file import export_session
+
+        hosted = self._open(session_id)
+        session, folder = hosted.harness.session, hosted.environment.cwd
+        name = path or f"session-{session.id}.html"
+        target = absolute(name) if name.startswith("~/") else folder / name
+        export_session(session, target, replace=path is None)
+        return str(target)
 
     async def trust(self, session_id: str) -> Trust:
         """See `Runtime`."""

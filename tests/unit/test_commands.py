@@ -6,12 +6,13 @@ import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from pi_trio.builtin_commands import builtin_commands
-from pi_trio.errors import BusyError, ConfigError, UsageError
+from pi_trio.errors import BusyError, ConfigError, StorageError, UsageError
 from pi_trio.harness.runtime import LocalRuntime, open_runtime
 from pi_trio.llm import demo
 from pi_trio.prompt_tree import prompt_tree
@@ -234,12 +235,28 @@ async def test_a_change_of_trust_counts_at_once(root: Path) -> None:
             await person.runtime.set_trust(person.session_id, str(root / "agent"), True)
 
 
+async def test_the_session_is_exported_to_a_file(root: Path) -> None:
+    async with person_at(root) as person:
+        await person.types("hello there")
+        told = await person.types("/export")
+        page = root / "project" / f"session-{person.session_id}.html"
+        assert told == f"Written to {page}."
+        assert "hello there" in page.read_text()
+        await person.types("/export")  # it may have grown
+        assert await person.types("/export talk.md") == f"Written to {root / 'project' / 'talk.md'}."
+        assert "hello there" in (root / "project" / "talk.md").read_text()
+        with pytest.raises(StorageError, match=r"talk\.md is there already"):
+            await person.types("/export talk.md")
+        with pytest.raises(UsageError, match=r"\.html, \.md, \.jsonl"):
+            await person.types("/export talk.pdf")
+
+
 async def test_what_a_runtime_does_not_offer_is_said(root: Path) -> None:
     async with person_at(root) as person:
-        for name in ("compact", "export", "doctor"):
-            if not hasattr(person.runtime, {"doctor": "diagnose"}.get(name, name)):
-                with pytest.raises(UsageError, match=f"/{name} is not possible here"):
-                    await person.types(f"/{name}")
+        person.runtime = SimpleNamespace()
+        for line in ("/export", "/import pi"):
+            with pytest.raises(UsageError, match=f"{line.split()[0]} is not possible here"):
+                await person.types(line)
 
 
 async def test_import_pi_takes_no_other_word(root: Path) -> None:

@@ -3,11 +3,34 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from pi_trio.errors import StorageError
+from pi_trio.errors import StorageError, UsageError
+from pi_trio.session.export.lines import branch_jsonl
+from pi_trio.session.export.markdown import branch_markdown
+from pi_trio.session.export.page import tree_page
+from pi_trio.session.session import Session
 
-__all__ = ["write_export"]
+__all__ = ["export_session", "write_export"]
+
+
+def export_session(session: Session, path: Path, *, masked: bool = False, replace: bool = False) -> None:
+    """Write a session as the ending of the file's name says; `masked`: without what looks like a secret.
+
+    Raises `UsageError` for another ending, and `StorageError` as `write_export` does.
+    """
+    write = _FORMS.get(path.suffix)
+    if write is None:
+        raise UsageError(f"the name of the file says how to write it: {', '.join(_FORMS)}")
+    write_export(path, write(session, masked), replace=replace)
+
+
+_FORMS: Mapping[str, Callable[[Session, bool], bytes]] = {
+    ".html": lambda session, masked: tree_page(session, masked=masked).encode(),
+    ".md": lambda session, masked: branch_markdown(session, masked=masked).encode(),
+    ".jsonl": lambda session, masked: branch_jsonl(session, masked=masked),
+}
 
 
 def write_export(path: Path, data: bytes, *, replace: bool = False) -> None:
