@@ -147,7 +147,11 @@ class ToolExecutionStart:
 
 @define
 class ToolExecutionUpdate:
-    """Progress of a running call; each replaces the one before."""
+    """Progress of a running call; each replaces the one before.
+
+    `is_error` is there, and `duration_ms` beside it, when the body is over and the end is only
+    told after those of the calls in front of it.
+    """
 
     type: ClassVar[str] = "tool_execution_update"
     tool_call_id: str
@@ -155,6 +159,8 @@ class ToolExecutionUpdate:
     args: Mapping[str, Any]
     partial_result: ToolResult
     parent_tool_call_id: str | None = None
+    is_error: bool | None = None
+    duration_ms: int | None = None
 
 
 @define

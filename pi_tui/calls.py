@@ -39,9 +39,11 @@ class Calls(dict[str, Call]):
         _touch(call)
 
     def progress(self, event: ToolExecutionUpdate) -> None:
-        """What a call has printed so far."""
+        """What a call has printed so far, or all of it when only its end is not told yet."""
         call = self._call(event.tool_call_id, event.tool_name, event.args)
-        _show(call, event.partial_result, "running")
+        result, is_error = event.partial_result, event.is_error
+        call.duration_ms = event.duration_ms
+        _show(call, result, "running" if is_error is None else _outcome(is_error, result.details))
 
     def end(self, event: ToolExecutionEnd) -> None:
         """A call is over."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import trio
-from attrs import define, field, frozen
+from attrs import define, evolve, field, frozen
 
 from pi_trio.loop.driver import Driver, Step
 from pi_trio.loop.tool_call import CallExecution
@@ -188,7 +188,9 @@ class ToolBatch:
             return  # the run was stopped long ago, and did not wait for it
         ahead = self._executions[self._settled]
         if ahead is not execution and execution.result is not None:
-            await self._driver.emit(execution.update(execution.result))
+            update = execution.update(execution.result)
+            over = evolve(update, is_error=execution.result.is_error, duration_ms=execution.duration_ms)
+            await self._driver.emit(over)
 
     # ------------------------------------------------------------------ settling, in model order
 

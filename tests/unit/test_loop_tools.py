@@ -270,10 +270,10 @@ async def test_bodies_overlap_and_results_keep_the_models_order(stage, autojump_
     assert [each.tool_call_id for each in play.results] == ["0", "1", "2"]
     assert [each.tool_call_id for each in play.heard.of(ToolExecutionEnd)] == ["0", "1", "2"]
     early = [
-        (each.tool_call_id, text_of(each.partial_result.content))
+        (each.tool_call_id, text_of(each.partial_result.content), each.is_error, each.duration_ms)
         for each in play.heard.of(ToolExecutionUpdate)
     ]
-    assert early == [("1", "1"), ("2", "2")]
+    assert early == [("1", "1", False, 1000), ("2", "2", False, 2000)]
     assert [each.duration_ms for each in play.results] == [3000, 1000, 2000]
 
 

@@ -154,6 +154,19 @@ def test_a_call_is_shown_from_its_start_to_its_result(entry_first):
     assert kinds(store) == ["welcome", "message", "message"]
 
 
+@pytest.mark.parametrize(("is_error", "state"), [(False, "done"), (True, "failed")])
+def test_a_call_that_is_over_does_not_wait_for_those_in_front_of_it(is_error, state):
+    feed = Feed()
+    store = feed(entry("a", None, says("two", CALL)), ToolExecutionStart("c1", "edit", {}))
+    assert [call.id for call in store.running_calls] == ["c1"]
+    feed(ToolExecutionUpdate("c1", "edit", {}, ToolResult("all"), is_error=is_error, duration_ms=7))
+    call = store.calls["c1"]
+    assert (call.state, call.output, call.duration_ms) == (state, "all", 7)
+    assert not store.running_calls
+    feed(ToolExecutionEnd("c1", "edit", ToolResult("all"), is_error=is_error, duration_ms=7))
+    assert (call.state, call.duration_ms) == (state, 7)
+
+
 def test_what_a_stopped_call_had_printed_is_kept():
     feed = Feed()
     feed(entry("a", None, says("", CALL)), ToolExecutionStart("c1", "edit", {}))
