@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from pi_trio.llm import demo
 from pi_trio.messages import AssistantMessage, TextContent, ToolCall, ToolResultMessage, Usage, UserMessage
@@ -14,6 +15,8 @@ from pi_trio.session.entries import MessageEntry
 from pi_trio.session.session import Session
 
 os.environ["PI_OFFLINE"] = "1"  # no test asks the model servers of the machine that it runs on
+
+settings.load_profile("ci")  # the same examples on every machine, and none is too slow on a busy one
 
 TRIO_FOLDERS = ("unit", "props", "faults", "wire", "e2e")
 """Coroutine tests of these folders run on trio; those of `tui` are marked for asyncio there."""
