@@ -33,6 +33,7 @@ __all__ = [
     "Span",
     "beginning",
     "fit",
+    "folded",
     "indented",
     "line",
     "one_line",
@@ -76,12 +77,14 @@ class Budget:
     """Time for drawing, so that one long answer never holds up a key.
 
     The first question is always answered with no: whatever the time, something gets done.
+    `exceeded` tells that something was left out, `postponed` that it is not the newest state of it.
     """
 
     def __init__(self, seconds: float) -> None:
         self._until = time.monotonic() + seconds
         self._asked = False
         self.exceeded = False
+        self.postponed = False
 
     def used_up(self) -> bool:
         """Whether to stop here. Then something was left out, and `exceeded` is true."""
@@ -140,6 +143,13 @@ def _folded(text: str, width: int) -> Iterable[str]:
     if text.isascii() and len(text) <= width:
         return (text,)
     return (part.plain for part in Text(text).wrap(_CONSOLE, width))
+
+
+def folded(text: Text, width: int) -> list[Strip]:
+    """A line of several styles, wrapped at words. Its letters are sanitised already."""
+    fits = text.plain.isascii() and len(text.plain) <= width
+    parts = [text] if fits else text.wrap(_CONSOLE, width)
+    return [painted(part.render(_CONSOLE), width) for part in parts]
 
 
 def beginning(

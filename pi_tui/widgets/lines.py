@@ -98,8 +98,22 @@ class LineView(ScrollView):
 
     def set_line_count(self, count: int) -> None:
         """Tell how many lines there are now, and draw again."""
-        self.virtual_size = Size(0, count)
+        self.resize_to(count)
         self.refresh()
+
+    def resize_to(self, count: int) -> None:
+        """Tell how many lines there are now.
+
+        Textual lays the whole screen out when a virtual size changes, which costs more than
+        drawing it; here that is needed only when the scrollbar comes or goes.
+        """
+        if self.show_vertical_scrollbar != (count > self.container_size.height):
+            self.virtual_size = Size(0, count)
+            return
+        self.set_reactive(Widget.virtual_size, Size(0, count))
+        if self.show_vertical_scrollbar:
+            self.vertical_scrollbar.window_virtual_size = count
+        self.scroll_y = self.validate_scroll_y(self.scroll_y)
 
     def render_line(self, y: int) -> Strip:
         """A line of the view, for Textual."""

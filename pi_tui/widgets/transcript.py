@@ -13,7 +13,7 @@ from typing import Any
 from rich.segment import Segment
 from textual import events
 from textual.cache import LRUCache
-from textual.geometry import Size
+from textual.geometry import Region
 from textual.strip import Strip
 
 from pi_tui.heights import Heights
@@ -24,7 +24,7 @@ from pi_tui.items.render import MARGIN, animated, estimate, joins, render_item
 from pi_tui.shown import Item
 from pi_tui.store import SessionStore
 from pi_tui.theme import Theme
-from pi_tui.widgets.lines import LineView, Missing, styled
+from pi_tui.widgets.lines import PLAIN, LineView, Missing, styled
 
 __all__ = ["Transcript"]
 
@@ -34,7 +34,7 @@ MAX_TEXT = 110
 FRAME = 1 / 30
 """Seconds between two looks into the store while events keep coming, at least."""
 
-DRAWING = 0.015
+DRAWING = 0.006
 """Seconds of drawing answers at a time; what is left is drawn in the next frame."""
 
 _MARGIN = Segment(" " * MARGIN)
@@ -62,6 +62,8 @@ class Transcript(LineView, can_focus=False):
         self._drawn: LRUCache[tuple[Any, ...], list[Strip]] = LRUCache(512)
         self._unfinished: dict[tuple[Any, ...], Progress] = {}
         self._view: dict[int, tuple[int, list[Strip]]] = {}
+        self._rows: list[Strip] = []
+        self._painted: LRUCache[int, tuple[Strip, Strip]] = LRUCache(1024)
         self._live: tuple[Item, LiveAnswer] | None = None
         self._anchor = (0, 0)
         self._budget = Budget(DRAWING)
@@ -163,13 +165,13 @@ class Transcript(LineView, can_focus=False):
         if len(self._shown) == 1 and self._shown[0].kind == "welcome":
             target = 0  # what must be known before the first prompt stands at its top
         self._placing = True
-        self.virtual_size = Size(0, total)
+        self.resize_to(total)
         self.scroll_to(y=max(target, 0), animate=False, immediate=True, force=True)
         self._placing = False
-        self.refresh()
+        self._paint()
         self._ask_for_missing(first)
         self._next_sync = time.monotonic() + FRAME
-        if self._budget.exceeded:
+        if self._budget.exceeded or self._budget.postponed:
             self.sync()
 
     def _draw_upwards(self, index: int, lines: int) -> int:
@@ -200,7 +202,8 @@ class Transcript(LineView, can_focus=False):
             self.post_message(Missing(wanted))
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
-        super().watch_scroll_y(old_value, new_value)
+        if self.show_vertical_scrollbar:
+            self.vertical_scrollbar.position = new_value
         if self._placing:
             return
         self.following = round(new_value) >= self._heights.total - self.size.height
@@ -218,15 +221,44 @@ class Transcript(LineView, can_focus=False):
     def line_at(self, y: int) -> Strip | None:
         index, within = self._heights.find(y)
         lead, strips = self._view.get(index, (0, []))
-        if not lead <= within < lead + len(strips):
-            return None
-        strip = strips[within - lead]
-        return Strip([_MARGIN, *strip], MARGIN + strip.cell_length)
+        return strips[within - lead] if lead <= within < lead + len(strips) else None
 
-    def render_line(self, y: int) -> Strip:
+    def _paint(self) -> None:
+        """Compose the rows of the view, and have those drawn that are not what they were."""
+        top, width = round(self.scroll_offset.y), self.size.width
+        rows = [self._row(top, y) for y in range(self.size.height)]
+        before, self._rows = self._rows, rows
+        if len(before) != len(rows):
+            self.refresh()
+            return
+        changed = [y for y, row in enumerate(rows) if row is not before[y] and row != before[y]]
+        if changed:
+            self.refresh(*(Region(0, y, width, 1) for y in changed))
+
+    def _row(self, top: int, y: int) -> Strip:
+        """A row of the view, ready to be written. The same line is the same strip again."""
         if not self.following and self.unseen and y == self.size.height - 1:
             return self._pill()
-        return super().render_line(y)
+        line, width = self.line_at(top + y), self.size.width
+        if line is None:
+            return Strip.blank(width, PLAIN)
+        known = self._painted.get(id(line))
+        if known is None or known[0] is not line or known[1].cell_length != width:
+            known = (line, styled(Strip([_MARGIN, *line], MARGIN + line.cell_length), width))
+            self._painted[id(line)] = known
+        return known[1]
+
+    def render_line(self, y: int) -> Strip:
+        """A row of the view."""
+        return self._rows[y] if y < len(self._rows) else Strip.blank(self.size.width, PLAIN)
+
+    def render_lines(self, crop: Region) -> list[Strip]:
+        """The rows, for Textual. Its own way makes new strips of them, which cannot keep what they cost."""
+        rows = [self.render_line(y).crop_extend(*crop.column_span, PLAIN) for y in crop.line_range]
+        _, ground = self.background_colors
+        for each in self.get_line_filters():
+            rows = [row.apply_filter(each, ground) for row in rows]
+        return rows
 
     def _pill(self) -> Strip:
         style = self.theme["accent"] + self.theme["selectedBg"]

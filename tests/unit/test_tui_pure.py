@@ -13,7 +13,8 @@ from rich.style import Style
 from pi_trio.errors import ConfigError
 from pi_tui.app import PiApp
 from pi_tui.heights import Heights
-from pi_tui.items.markdown import Growing, markdown, split_blocks
+from pi_tui.items.blocks import split_blocks
+from pi_tui.items.markdown import Growing, markdown
 from pi_tui.items.paint import Look
 from pi_tui.items.words import age, clock, duration, money, tokens
 from pi_tui.keymap import KEYS, UNBOUND, Key, key_label, load_keymap
