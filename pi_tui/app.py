@@ -6,6 +6,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
+from textual import events
 from textual.app import App
 from textual.binding import BindingType
 
@@ -109,6 +110,12 @@ class PiApp(App[None]):
         """A runtime that ends by itself takes the screen with it."""
         self.failure = await bridge.ended() or self.failure
         self.exit(return_code=1)
+
+    async def on_event(self, event: events.Event) -> None:
+        """Everything from the terminal comes through here first."""
+        if isinstance(event, events.Key | events.Paste):
+            self._main.give_way()
+        await super().on_event(event)
 
     def panic(self, *renderables: RenderableType) -> None:
         """End because something broke, which the exit status must tell. Textual leaves that to `exit`."""

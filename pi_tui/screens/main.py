@@ -161,6 +161,11 @@ class MainScreen(Screen[None]):
         if self._body is not None:
             self._body.transcript.to_end()
 
+    def give_way(self) -> None:
+        """A key comes: drawing waits for it."""
+        if self._body is not None:
+            self._body.transcript.give_way()
+
     def leave(self) -> None:
         """See `View`."""
         self.app.exit()

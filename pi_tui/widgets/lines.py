@@ -79,6 +79,7 @@ class LineView(ScrollView):
         super().__init__(id=id)
         self.theme = theme
         self._actions = {} if keymap is None else own_actions(self, keymap)
+        self._thumb = (0, 0)
 
     async def _on_key(self, event: events.Key) -> None:
         action = self._actions.get(event.key)
@@ -111,9 +112,25 @@ class LineView(ScrollView):
             self.virtual_size = Size(0, count)
             return
         self.set_reactive(Widget.virtual_size, Size(0, count))
-        if self.show_vertical_scrollbar:
-            self.vertical_scrollbar.window_virtual_size = count
         self.scroll_y = self.validate_scroll_y(self.scroll_y)
+        self._move_thumb()
+
+    def watch_scroll_y(self, old_value: float, new_value: float) -> None:
+        """The view has moved, for Textual."""
+        self._move_thumb()
+        if round(old_value) != round(new_value):
+            self.refresh()
+
+    def _move_thumb(self) -> None:
+        """Draw the scrollbar again when that can be seen: it costs as much as all the lines beside it."""
+        height, total = self.size.height, self.virtual_size.height
+        if not self.show_vertical_scrollbar or not total:
+            return
+        eighths = 8 * height * height // total, 8 * height * round(self.scroll_y) // total
+        if eighths != self._thumb:
+            self._thumb = eighths
+            self.vertical_scrollbar.window_virtual_size = total
+            self.vertical_scrollbar.position = self.scroll_y
 
     def render_line(self, y: int) -> Strip:
         """A line of the view, for Textual."""

@@ -31,11 +31,11 @@ __all__ = ["Transcript"]
 MAX_TEXT = 110
 """Longer lines are hard to read: cells of text on a wide screen."""
 
-FRAME = 1 / 30
+FRAME = 1 / 25
 """Seconds between two looks into the store while events keep coming, at least."""
 
-DRAWING = 0.006
-"""Seconds of drawing answers at a time; what is left is drawn in the next frame."""
+DRAWING = 0.004
+"""Seconds of drawing answers at a time, and of a pause before more of them is drawn."""
 
 _MARGIN = Segment(" " * MARGIN)
 
@@ -93,6 +93,10 @@ class Transcript(LineView, can_focus=False):
         elif not self._sync_waits:
             self._sync_waits = True
             self.set_timer(wait, self._sync_now)
+
+    def give_way(self) -> None:
+        """A key was pressed: it is answered first, and the next frame is drawn after that."""
+        self._next_sync = time.monotonic() + FRAME
 
     def animate_running(self) -> None:
         """Turn the spinners and count the seconds of what runs."""
@@ -171,8 +175,18 @@ class Transcript(LineView, can_focus=False):
         self._paint()
         self._ask_for_missing(first)
         self._next_sync = time.monotonic() + FRAME
+        if self._budget.exceeded:
+            self.set_timer(DRAWING, self._draw_on)
         if self._budget.exceeded or self._budget.postponed:
             self.sync()
+
+    def _draw_on(self) -> None:
+        """Go on with what this frame left out, so that the next one has it."""
+        if self._budget.exceeded and time.monotonic() + DRAWING < self._next_sync:
+            self._budget = Budget(DRAWING)
+            for index in self._view:
+                self._strips(index)
+            self.set_timer(DRAWING, self._draw_on)
 
     def _draw_upwards(self, index: int, lines: int) -> int:
         while index >= 0 and lines > 0:
@@ -202,8 +216,7 @@ class Transcript(LineView, can_focus=False):
             self.post_message(Missing(wanted))
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
-        if self.show_vertical_scrollbar:
-            self.vertical_scrollbar.position = new_value
+        self._move_thumb()
         if self._placing:
             return
         self.following = round(new_value) >= self._heights.total - self.size.height
@@ -225,8 +238,10 @@ class Transcript(LineView, can_focus=False):
 
     def _paint(self) -> None:
         """Compose the rows of the view, and have those drawn that are not what they were."""
-        top, width = round(self.scroll_offset.y), self.size.width
-        rows = [self._row(top, y) for y in range(self.size.height)]
+        top, (width, height) = round(self.scroll_offset.y), self.size
+        rows = [self._row(top + y, width) for y in range(height)]
+        if not self.following and self.unseen and rows:
+            rows[-1] = self._pill()
         before, self._rows = self._rows, rows
         if len(before) != len(rows):
             self.refresh()
@@ -235,11 +250,9 @@ class Transcript(LineView, can_focus=False):
         if changed:
             self.refresh(*(Region(0, y, width, 1) for y in changed))
 
-    def _row(self, top: int, y: int) -> Strip:
-        """A row of the view, ready to be written. The same line is the same strip again."""
-        if not self.following and self.unseen and y == self.size.height - 1:
-            return self._pill()
-        line, width = self.line_at(top + y), self.size.width
+    def _row(self, y: int, width: int) -> Strip:
+        """Line `y` ready to be written. The same line is the same strip again."""
+        line = self.line_at(y)
         if line is None:
             return Strip.blank(width, PLAIN)
         known = self._painted.get(id(line))
