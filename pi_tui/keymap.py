@@ -16,7 +16,7 @@ from pi_trio.errors import ConfigError
 
 __all__ = ["KEYS", "Area", "Key", "hint", "key_label", "keys_of", "load_keymap"]
 
-Area: TypeAlias = Literal["everywhere", "prompt", "tree", "tools", "question"]
+Area: TypeAlias = Literal["everywhere", "prompt", "stream", "find", "tree", "tools", "question"]
 
 UNBOUND = "unbound"
 """The name of no key: what an action is bound to that the user switched off."""
@@ -54,14 +54,29 @@ KEYS = (
     Key("tui.altScreen.pageDown", "pagedown", "page(1)", "on one page", "everywhere"),
     Key("tui.altScreen.top", "ctrl+home", "top", "to the beginning", "everywhere"),
     Key("tui.altScreen.bottom", "ctrl+end", "bottom", "to the end, and follow", "everywhere"),
+    Key("tui.altScreen.search", "ctrl+f,ctrl+shift+f", "find", "find in the stream", "everywhere", True),
     Key("app.help", "f1,question_mark", "help", "this help (? on an empty prompt)", "everywhere"),
     Key("tui.input.submit", "enter", "send", "send, or steer; empty: go on", "prompt"),
     Key("app.message.followUp", "alt+enter", "follow_up", "queue; when idle: new line", "prompt"),
     Key("tui.input.tab", "tab", "tab", "complete; or queue; or next pane", "prompt"),
-    Key("app.message.dequeue", "alt+up", "screen.dequeue", "waiting texts back into the prompt", "prompt"),
+    Key(
+        "app.message.dequeue", "alt+up", "screen.dequeue", "waiting texts back, or into the stream", "prompt"
+    ),
     Key("tui.input.newLine", "ctrl+j,shift+enter,shift+\\r", "newline", "new line", "prompt"),
     Key("tui.editor.cursorUp", "up", "up", "cursor up; on an empty prompt: earlier prompts", "prompt"),
     Key("tui.editor.cursorDown", "down", "down", "cursor down; later prompts", "prompt"),
+    Key("app.stream.previous", "alt+up,up,k", "move(-1)", "previous block", "stream"),
+    Key("app.stream.next", "alt+down,down,j", "move(1)", "next block", "stream"),
+    Key("app.stream.expand", "space,enter", "expand", "all of this block, or its short form", "stream"),
+    Key("app.stream.copy", "y", "copy", "copy what is selected, or this block", "stream"),
+    Key("app.stream.selectUp", "shift+up,K", "extend(-1)", "select one line more, upwards", "stream"),
+    Key("app.stream.selectDown", "shift+down,J", "extend(1)", "select one line more, downwards", "stream"),
+    Key("app.stream.find", "slash", "find", "find", "stream"),
+    Key("app.stream.findNext", "n", "find_next(1)", "next place that was found", "stream"),
+    Key("app.stream.findPrevious", "N", "find_next(-1)", "previous place that was found", "stream"),
+    Key("tui.altScreen.searchNext", "enter,down,ctrl+g", "find_next(1)", "next place", "find"),
+    Key("tui.altScreen.searchPrevious", "shift+enter,up", "find_next(-1)", "previous place", "find"),
+    Key("app.find.read", "tab", "read", "into the stream, where n and N go on", "find"),
     Key("tui.select.up", "up,k", "move(-1)", "row up", "tree"),
     Key("tui.select.down", "down,j", "move(1)", "row down", "tree"),
     Key("tui.select.pageUp", "pageup", "move_page(-1)", "page up", "tree"),
@@ -109,6 +124,9 @@ _LABELS = {name: sign for sign, name in _PUNCTUATION.items()} | {
     "left": "←",
     "right": "→",
     "G": "shift+g",
+    "N": "shift+n",
+    "K": "shift+k",
+    "J": "shift+j",
 }
 
 

@@ -14,7 +14,10 @@ class Step(Enum):
 
     DISARM = "keep on"
     CLOSE_LIST = "close list"
+    CLOSE_FIND = "close find"
+    UNSELECT = "select nothing"
     LEAVE_PANE = "back to prompt"
+    COPY = "copy"
     STOP_SHELL = "stop command"
     STOP_SUMMARY = "stop summary"
     ABORT = "stop turn"
@@ -30,7 +33,9 @@ class Situation:
     """All that the rungs depend on. `armed` is the question that the next press would answer.
 
     `summarising` goes with or without a run, `shell` is a command of the user, `listing` says
-    that completions are shown, and `owed` that an empty Enter would continue the turn.
+    that completions are shown, `finding` that something is looked for, `selected` that text is
+    selected, and `owed` that an empty Enter would continue the turn. The pane is `reading` when
+    the cursor is in the stream.
     """
 
     pane: str = "stream"
@@ -39,6 +44,8 @@ class Situation:
     shell: bool = False
     stopping: bool = False
     listing: bool = False
+    finding: bool = False
+    selected: bool = False
     owed: bool = False
     draft: bool = False
     armed: str = ""
@@ -60,6 +67,10 @@ def escape_step(now: Situation) -> Step:
         return Step.DISARM
     if now.listing:
         return Step.CLOSE_LIST
+    if now.selected:
+        return Step.UNSELECT
+    if now.finding:
+        return Step.CLOSE_FIND
     if now.in_pane:
         return Step.LEAVE_PANE
     return _stopping(now)
@@ -77,7 +88,9 @@ def _stopping(now: Situation) -> Step:
 
 
 def clear_step(now: Situation) -> Step:
-    """ctrl+c: clear the prompt, then stop what goes on, then ask, then quit. Never quits at once."""
+    """ctrl+c: copy what is selected; else clear the prompt, stop what goes on, ask, quit. Never at once."""
+    if now.selected:
+        return Step.COPY
     if now.draft:
         return Step.CLEAR
     if (now.busy or now.shell) and not now.stopping:

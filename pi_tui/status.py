@@ -63,15 +63,20 @@ def status_parts(store: SessionStore | None, now: Situation, message: str, theme
     return [first, *parts, mode]
 
 
+_IN_PANE = {
+    "tree": "enter go · s summary · b branch · f fork · - back",
+    "tools": "[ ] select · p pin · x stop",
+    "reading": "↑ ↓ block · space all of it · y copy · / find",
+}
+
+
 def key_hints(now: Situation) -> str:
     """What the most important keys do now; what Esc does comes first."""
     hints = [f"esc {step.value}"] if (step := escape_step(now)).value else []
-    if now.in_pane:
-        hints.append(
-            "enter go · s summary · b branch · f fork · - back"
-            if now.pane == "tree"
-            else "[ ] select · x stop"
-        )
+    if now.selected:
+        hints.append("ctrl+c copies")
+    elif now.in_pane:
+        hints.append(_IN_PANE[now.pane])
     elif now.listing:
         hints.append("tab complete · ↑ ↓ choose")
     elif now.busy and now.draft:

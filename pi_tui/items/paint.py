@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from io import StringIO
 from typing import TypeAlias
 
-from attrs import frozen
+from attrs import evolve, frozen
 from rich.cells import cell_len, set_cell_size
 from rich.console import Console, RenderableType
 from rich.segment import Segment
@@ -70,7 +70,15 @@ class Look:
 
     def narrower(self, cells: int) -> Look:
         """The same, `cells` narrower."""
-        return Look(max(self.width - cells, 1), self.theme, self.expanded, self.now, self.tick)
+        return evolve(self, width=max(self.width - cells, 1))
+
+    def opened(self, expanded: bool) -> Look:
+        """The same, unfolded or not."""
+        return self if expanded == self.expanded else evolve(self, expanded=expanded)
+
+    def fits(self, other: Look) -> bool:
+        """Whether what does not run looks the same under both."""
+        return (self.width, self.theme, self.expanded) == (other.width, other.theme, other.expanded)
 
 
 class Budget:

@@ -21,6 +21,8 @@ KEY_CELLS = 19
 
 _TITLES: dict[Area, str] = {
     "prompt": "In the prompt",
+    "stream": "In the stream",
+    "find": "While something is looked for",
     "tree": "In the session tree",
     "tools": "In the tool pane",
     "question": "When a call waits for your answer",

@@ -20,6 +20,7 @@ from textual.widgets import Static
 
 from pi_trio.errors import PiError
 from pi_tui.hints import wants_argument
+from pi_tui.items.words import plural
 from pi_tui.ladder import Situation, Step, clear_step, escape_step, exit_step
 from pi_tui.layout import Pane, arrange
 from pi_tui.screens.asking import Asking
@@ -34,8 +35,11 @@ from pi_tui.work import Work
 
 if TYPE_CHECKING:
     from pi_tui.live import LiveSession
+    from pi_tui.screens.finding import Finding
     from pi_tui.store import SessionStore
     from pi_tui.widgets.body import Body
+    from pi_tui.widgets.find_bar import FindBar
+    from pi_tui.widgets.reading import Stream
     from pi_tui.widgets.session_tree import SessionTree
     from pi_tui.widgets.tool_pane import ToolPane
 
@@ -80,6 +84,7 @@ class MainScreen(Screen[None]):
         self.work = Work(self)
         self._asking = Asking(self, theme, keymap)
         self._body: Body | None = None
+        self._finding: Finding | None = None
         self._pane: Pane = "stream"
         self._whole = False
         self._tools = False
@@ -122,13 +127,18 @@ class MainScreen(Screen[None]):
 
     async def show(self, store: SessionStore) -> None:
         """See `View`. The panes are made when there is something to show in them."""
+        from pi_tui.screens.finding import Finding
         from pi_tui.widgets.body import Body
+        from pi_tui.widgets.find_bar import FindBar
 
         if self._body is None:
             self._body = Body(store, self._theme, self._keymap)
-            await self.mount(self._body, before="#blank")
+            bar = FindBar(self._keymap)
+            await self.mount(self._body, bar, before="#blank")
             await self.query_one("#blank").remove()
+            self._finding = Finding(bar, self._body.transcript)
         else:
+            self._end_finding()
             self._body.show(store)
         self._arrange()
         if self.live is not None:
@@ -185,6 +195,8 @@ class MainScreen(Screen[None]):
         if store.heads:
             self.prompt.suggestions = ()
         self._body.sync()
+        if self._finding is not None:
+            self._finding.sync(event.live)
         self._asking.sync(event.live)
         self._refresh_chrome()
 
@@ -228,6 +240,58 @@ class MainScreen(Screen[None]):
             self.query_one(Hints).tell(hints)
             self._refresh_chrome()
 
+    def on_find_bar_changed(self, event: FindBar.Changed) -> None:
+        """Something is looked for."""
+        if self._finding is not None and self.live is not None:
+            self._finding.look_for(event.text, self.live)
+
+    def on_find_bar_next(self, event: FindBar.Next) -> None:
+        """A key of the find bar."""
+        if self._finding is None:
+            return
+        if event.read:
+            self._focus_pane("reading")
+        else:
+            self._finding.go(event.by)
+
+    def on_stream_find(self) -> None:
+        """A key of the stream."""
+        self.action_find()
+
+    def on_selectable_selecting(self) -> None:
+        """What Esc and ctrl+c do has changed."""
+        self._refresh_chrome()
+
+    def on_stream_copied(self, event: Stream.Copied) -> None:
+        """A key of the stream."""
+        self.do(self._copy(event.text))
+
+    async def _copy_selected(self) -> None:
+        if self._body is not None:
+            await self._copy(self._body.transcript.selected_text())
+            self._select_nothing()
+
+    async def _copy(self, text: str) -> None:
+        from pi_tui.clipboard import Clipboard
+
+        lines = text.count("\n") + 1
+        self.tell(f"{plural(lines, 'line')} {await Clipboard(self._write).copy(text)}")
+
+    def _write(self, sequence: str) -> None:
+        driver = self.app._driver  # Textual's own way to a clipboard cannot speak through tmux
+        if driver is not None:
+            driver.write(sequence)
+
+    def _select_nothing(self) -> None:
+        if self._body is not None:
+            self._body.transcript.select(None)
+            self._refresh_chrome()
+
+    def _end_finding(self) -> None:
+        if self._finding is not None and self._finding.active:
+            self._finding.close()
+            self._arrange()
+
     def on_tool_pane_stopped(self, event: ToolPane.Stopped) -> None:
         """A key of the tool pane."""
         self.do(self.work.stop_call(event.call_id))
@@ -264,6 +328,12 @@ class MainScreen(Screen[None]):
             case Step.CLOSE_LIST:
                 self.query_one(Hints).tell(())
                 self._refresh_chrome()
+            case Step.CLOSE_FIND:
+                self._end_finding()
+            case Step.UNSELECT:
+                self._select_nothing()
+            case Step.COPY:
+                self.do(self._copy_selected())
             case Step.LEAVE_PANE:
                 self._focus_pane("stream")
             case Step.ABORT:
@@ -291,11 +361,12 @@ class MainScreen(Screen[None]):
 
     def action_next_pane(self) -> None:
         order: list[Pane] = ["stream", "tree", "tools"]
-        self._focus_pane(order[(order.index(self._pane) + 1) % len(order)])
+        at = order.index(self._pane) if self._pane in order else 0
+        self._focus_pane(order[(at + 1) % len(order)])
 
     def action_expand(self) -> None:
         if self._body is not None:
-            self._body.transcript.set_expanded(not self._body.transcript.expanded)
+            self._body.transcript.set_expanded(not self._body.transcript.drawing.expanded)
 
     def action_page(self, pages: int) -> None:
         if self._body is not None:
@@ -309,8 +380,17 @@ class MainScreen(Screen[None]):
         self.to_end()
 
     def action_dequeue(self) -> None:
-        if self.live is not None:
+        if self.live is not None and (queue := self.live.store.queue) and (queue.steering or queue.follow_up):
             self.do(self.work.dequeue())
+        elif self._body is not None:
+            self._focus_pane("reading")
+
+    def action_find(self) -> None:
+        if self._finding is not None:
+            self._pane = "stream" if self._pane in ("tree", "tools") else self._pane
+            self._arrange()
+            self._finding.open()
+            self._refresh_chrome()
 
     def action_model(self) -> None:
         if self.live is not None:
@@ -339,6 +419,8 @@ class MainScreen(Screen[None]):
             shell=store is not None and store.shell is not None and store.shell.running,
             stopping=self.work.stopping,
             listing=bool(self.query_one(Hints).chosen),
+            finding=self._finding is not None and self._finding.active,
+            selected=self._body is not None and self._body.transcript.selection is not None,
             draft=bool(self.prompt.text),
             owed=store is not None and store.owed,
             armed=self._armed,
@@ -381,6 +463,8 @@ class MainScreen(Screen[None]):
 
     def _focus_pane(self, pane: Pane, *, whole: bool = False) -> None:
         entered = pane == "tree" != self._pane
+        if self._pane == "reading" != pane and self._body is not None:
+            self._body.transcript.leave()
         self._pane, self._whole = pane, whole
         self._arrange()
         if entered and self._body is not None:
@@ -391,7 +475,8 @@ class MainScreen(Screen[None]):
             seen = arrange(self.size.width, self._pane, tools=self._tools, whole=self._whole)
             self.query_one(TabStrip).display = seen.strip
             self._body.lay_out(seen)
-            focus = {"tree": self._body.tree_pane, "tools": self._body.tool_pane}
+            body = self._body
+            focus = {"tree": body.tree_pane, "tools": body.tool_pane, "reading": body.transcript}
             self.set_focus(focus.get(self._pane) or self.prompt)  # at once: the next key is for it
         self._refresh_chrome()
 
@@ -435,4 +520,5 @@ class MainScreen(Screen[None]):
 def _tabs(store: SessionStore, pane: Pane) -> tuple[list[str], str]:
     running = len(store.running_calls)
     tree = f"Tree {store.tree.branches}" if store.tree.branches > 1 else "Tree"
-    return ["Stream", tree, f"Tools {running}" if running else "Tools"], pane.capitalize()
+    current = "Stream" if pane == "reading" else pane.capitalize()
+    return ["Stream", tree, f"Tools {running}" if running else "Tools"], current

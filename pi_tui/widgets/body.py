@@ -10,9 +10,9 @@ from textual.containers import Horizontal
 from pi_tui.layout import Arrangement
 from pi_tui.store import SessionStore
 from pi_tui.theme import Theme
+from pi_tui.widgets.reading import Stream
 from pi_tui.widgets.session_tree import SessionTree
 from pi_tui.widgets.tool_pane import ToolPane
-from pi_tui.widgets.transcript import Transcript
 
 __all__ = ["Body"]
 
@@ -30,7 +30,7 @@ class Body(Horizontal):
     def __init__(self, store: SessionStore, theme: Theme, keymap: Mapping[str, str]) -> None:
         super().__init__()
         self.tree_pane = SessionTree(store, theme, keymap, id="tree")
-        self.transcript = Transcript(store, theme, id="stream")
+        self.transcript = Stream(store, theme, keymap, id="stream")
         self.tool_pane = ToolPane(store, theme, keymap, id="tools")
 
     def compose(self) -> ComposeResult:

@@ -8,7 +8,7 @@ is, whatever happens below or above.
 from __future__ import annotations
 
 import time
-from typing import Any
+from collections.abc import Mapping
 
 from rich.segment import Segment
 from textual import events
@@ -17,10 +17,11 @@ from textual.geometry import Region
 from textual.strip import Strip
 
 from pi_tui.heights import Heights
-from pi_tui.items.markdown import Progress
-from pi_tui.items.messages import LiveAnswer
+from pi_tui.items.drawing import Drawing
 from pi_tui.items.paint import Budget, Look
-from pi_tui.items.render import MARGIN, animated, estimate, joins, render_item
+from pi_tui.items.render import MARGIN, estimate, joins
+from pi_tui.items.words import plural
+from pi_tui.keymap import hint
 from pi_tui.shown import Item
 from pi_tui.store import SessionStore
 from pi_tui.theme import Theme
@@ -50,21 +51,26 @@ class Transcript(LineView, can_focus=False):
     Transcript { width: 1fr; height: 1fr; scrollbar-gutter: stable; }
     """
 
-    def __init__(self, store: SessionStore, theme: Theme, *, id: str | None = None) -> None:  # noqa: A002
-        super().__init__(theme, id=id)
-        self.expanded = False
+    def __init__(
+        self,
+        store: SessionStore,
+        theme: Theme,
+        keymap: Mapping[str, str],
+        *,
+        id: str | None = None,  # noqa: A002  # Textual's name
+    ) -> None:
+        super().__init__(theme, keymap, id=id)
+        self._keymap = keymap
+        self.drawing = Drawing(store)
         self.following = True
         self.unseen = 0
         self.store = store
         self._shown: list[Item] = []
         self._structure = -1
         self._heights = Heights()
-        self._drawn: LRUCache[tuple[Any, ...], list[Strip]] = LRUCache(512)
-        self._unfinished: dict[tuple[Any, ...], Progress] = {}
         self._view: dict[int, tuple[int, list[Strip]]] = {}
         self._rows: list[Strip] = []
         self._painted: LRUCache[int, tuple[Strip, Strip]] = LRUCache(1024)
-        self._live: tuple[Item, LiveAnswer] | None = None
         self._anchor = (0, 0)
         self._budget = Budget(DRAWING)
         self._placing = False
@@ -79,9 +85,7 @@ class Transcript(LineView, can_focus=False):
         """Show a session from its end."""
         self.store = store
         self._structure, self._asked = -1, set()
-        self._drawn.clear()  # the keys of items are those of their session
-        self._unfinished.clear()
-        self._live = None
+        self.drawing.forget(store)
         self.following, self.unseen = True, 0
         self.sync()
 
@@ -105,8 +109,12 @@ class Transcript(LineView, can_focus=False):
 
     def set_expanded(self, expanded: bool) -> None:
         """Show all details of tools and thinking, or their short forms."""
-        self.expanded = expanded
-        self._live = None
+        self.drawing.expand(expanded)
+        self._place()
+
+    def show_at(self, index: int, line: int) -> None:
+        """Put a line of an item at the top of the view, as far as there is enough below it."""
+        self.following, self._anchor = False, (index, line)
         self._place()
 
     def scroll_pages(self, pages: int) -> None:
@@ -163,9 +171,12 @@ class Transcript(LineView, can_focus=False):
             first = self._draw_upwards(len(self._shown) - 1, self.size.height)
         else:
             first = min(self._anchor[0], max(len(self._shown) - 1, 0))
-            self._draw_downwards(first, self._anchor[1] + self.size.height)
+            if self._draw_downwards(first, self._anchor[1] + self.size.height) > 0:  # the end comes sooner
+                first = self._draw_upwards(len(self._shown) - 1, self.size.height)
+                self._anchor = self._heights.find(max(self._heights.total - self.size.height, 0))
         total = self._heights.total
-        target = total - self.size.height if self.following else self._heights.before(first) + self._anchor[1]
+        above = self._heights.before(self._anchor[0]) + self._anchor[1]
+        target = total - self.size.height if self.following else above
         if len(self._shown) == 1 and self._shown[0].kind == "welcome":
             target = 0  # what must be known before the first prompt stands at its top
         self._placing = True
@@ -194,10 +205,12 @@ class Transcript(LineView, can_focus=False):
             index -= 1
         return index + 1
 
-    def _draw_downwards(self, index: int, lines: int) -> None:
+    def _draw_downwards(self, index: int, lines: int) -> int:
+        """Draw until `lines` are full; how many are not, because there is no more."""
         while index < len(self._shown) and lines > 0:
             lines -= self._measure(index)
             index += 1
+        return lines
 
     def _measure(self, index: int) -> int:
         strips = self._strips(index)
@@ -226,7 +239,6 @@ class Transcript(LineView, can_focus=False):
         self._place()
 
     def on_resize(self, event: events.Resize) -> None:
-        self._live = None
         self.call_after_refresh(self.sync)
 
     # ---------------------------------------------------------------- drawing
@@ -234,13 +246,15 @@ class Transcript(LineView, can_focus=False):
     def line_at(self, y: int) -> Strip | None:
         index, within = self._heights.find(y)
         lead, strips = self._view.get(index, (0, []))
-        return strips[within - lead] if lead <= within < lead + len(strips) else None
+        if not lead <= within < lead + len(strips):
+            return None
+        return self._margined(strips[within - lead], self.size.width)
 
     def _paint(self) -> None:
         """Compose the rows of the view, and have those drawn that are not what they were."""
         top, (width, height) = round(self.scroll_offset.y), self.size
         rows = [self._row(top + y, width) for y in range(height)]
-        if not self.following and self.unseen and rows:
+        if not self.following and rows and self._news():
             rows[-1] = self._pill()
         before, self._rows = self._rows, rows
         if len(before) != len(rows):
@@ -251,10 +265,11 @@ class Transcript(LineView, can_focus=False):
             self.refresh(*(Region(0, y, width, 1) for y in changed))
 
     def _row(self, y: int, width: int) -> Strip:
-        """Line `y` ready to be written. The same line is the same strip again."""
-        line = self.line_at(y)
-        if line is None:
-            return Strip.blank(width, PLAIN)
+        """Line `y` as it is now. Subclasses mark it."""
+        return self.line_at(y) or Strip.blank(width, PLAIN)
+
+    def _margined(self, line: Strip, width: int) -> Strip:
+        """A line ready to be written. The same line is the same strip again."""
         known = self._painted.get(id(line))
         if known is None or known[0] is not line or known[1].cell_length != width:
             known = (line, styled(Strip([_MARGIN, *line], MARGIN + line.cell_length), width))
@@ -274,34 +289,24 @@ class Transcript(LineView, can_focus=False):
         return rows
 
     def _pill(self) -> Strip:
+        """What is below the view."""
         style = self.theme["accent"] + self.theme["selectedBg"]
-        text = f" {self.unseen} new · ctrl+end "
+        text = f" {self._news()} · {hint({'tui.altScreen.bottom': 'to the end'}, self._keymap)} "
         left = max((self.size.width - len(text)) // 2, 0)
         return styled(Strip([Segment(" " * left), Segment(text, style)]), self.size.width)
 
-    def _strips(self, index: int) -> list[Strip]:
-        item, look = self._shown[index], self._look()
-        if item.kind == "live":
-            return self._live_answer(item, look)
-        moment = (self._tick, int(look.now)) if animated(item, self.store) else None
-        key = (item.key, item.version, look.width, self.expanded, moment)
-        strips = self._drawn.get(key)
-        if strips is None:
-            progress = self._unfinished.pop(key, None) or Progress(self._budget)
-            progress.budget = self._budget
-            strips = render_item(item, self.store, look, progress)
-            if self._budget.exceeded:
-                self._unfinished[key] = progress
-            else:
-                self._drawn[key] = strips
-        return strips
+    def _news(self) -> str:
+        """What has come since the view left the end, and what goes on there; empty if nothing has."""
+        news = [f"{self.unseen} new"] if self.unseen else []
+        if running := len(self.store.running_calls):
+            news.append(f"{plural(running, 'tool')} running")
+        elif self.store.live:
+            news.append("more is being written")
+        return ", ".join(news)
 
-    def _live_answer(self, item: Item, look: Look) -> list[Strip]:
-        """The streaming answer: what was drawn of it before is kept."""
-        if self._live is None or self._live[0] is not item:
-            self._live = (item, LiveAnswer(look))
-        return self._live[1].strips(self.store.live, self._budget)
+    def _strips(self, index: int) -> list[Strip]:
+        return self.drawing.strips(self._shown[index], self._look(), self._budget)
 
     def _look(self) -> Look:
         width = max(min(self.width - MARGIN - 1, MAX_TEXT), 1)
-        return Look(width, self.theme, self.expanded, self.store.clock(), self._tick)
+        return Look(width, self.theme, now=self.store.clock(), tick=self._tick)

@@ -25,7 +25,9 @@ from pi_tui.screens.question import QuestionScreen
 from pi_tui.status import key_hints
 from pi_tui.terminal import EnduringWriter, KeyParser
 from pi_tui.theme import bundled_folder, load_theme
+from pi_tui.widgets.find_bar import FindInput
 from pi_tui.widgets.prompt import Prompt
+from pi_tui.widgets.reading import Stream
 from pi_tui.widgets.session_tree import SessionTree
 from pi_tui.widgets.tool_pane import ToolPane
 
@@ -143,6 +145,8 @@ def test_every_key_has_its_action(key: Key):
     places = {
         "everywhere": MainScreen,
         "prompt": Prompt,
+        "stream": Stream,
+        "find": FindInput,
         "tree": SessionTree,
         "tools": ToolPane,
         "question": QuestionScreen,
