@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -21,6 +22,9 @@ from pi_tui.bodies import message_of
 from pi_tui.shown import Call, Item
 
 __all__ = ["Query", "entry_says", "item_text"]
+
+_SIGNS = re.compile(r"[*`]+|__|~~")
+"""What stands around words in Markdown and is not seen."""
 
 
 class Query:
@@ -45,8 +49,9 @@ class Query:
         return found
 
     def is_in(self, text: str) -> bool:
-        """Whether it is found at all."""
-        return bool(self.text) and self.text in (text.lower() if self._small else text)
+        """Whether it is found at all, as it is written or as it is seen, without Markdown's signs."""
+        where = text.lower() if self._small else text
+        return bool(self.text) and (self.text in where or self.text in _SIGNS.sub("", where))
 
 
 def item_text(item: Item, calls: Mapping[str, Call]) -> str:

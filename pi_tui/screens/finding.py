@@ -21,6 +21,9 @@ __all__ = ["Finding"]
 AT_A_TIME = 200
 """Items that are looked through between two keys."""
 
+STILL_CHANGING = 8
+"""Items at the end that may say more than when they were last looked through."""
+
 
 class Finding:
     """One search at a time, over one session. `active` while the bar is there."""
@@ -31,12 +34,14 @@ class Finding:
         self._query = Query("")
         self._hits: set[str] = set()
         self._looked = 0
+        self._origin = 0
         self._searching: Worker[None] | None = None
         self.active = False
 
     def open(self) -> None:
         """Ask what to look for."""
         self.active = True
+        self._origin = self._stream.first_in_view
         self._bar.open()
         self._tell()
 
@@ -65,10 +70,14 @@ class Finding:
 
     def sync(self, live: LiveSession) -> None:
         """Look through what has come since."""
-        items = live.store.items
-        if self._query and len(items) != self._looked:
-            self._hits |= {item.key for item in items[self._looked :] if self._says(item, live)}
-            self._looked = len(items)
+        if not self._query:
+            return
+        items, known = live.store.items, len(self._hits)
+        first = max(min(self._looked, len(items)) - STILL_CHANGING, 0)
+        self._hits |= {item.key for item in items[first:] if self._says(item, live)}
+        self._looked = len(items)
+        if len(self._hits) != known:
+            self._stream.sync()
             self._tell()
 
     async def _search(self, live: LiveSession, items: list[Item]) -> None:
@@ -83,7 +92,7 @@ class Finding:
                 self._hits |= {missing[id_] for id_ in found}
             if self._hits and not moved:
                 moved = True
-                self.go(1)
+                self._stream.show_hit_from(self._origin)
             self._tell(searching=last > AT_A_TIME)
             await asyncio.sleep(0)
         self._stream.sync()

@@ -157,10 +157,23 @@ class Stream(Selectable, can_focus=True):
         at = self._cursor_at()
         if at in places and self._go_to_match(at, by, self._found_line):
             return
-        now = self._heights.find(round(self.scroll_offset.y))[0] - (by > 0) if at is None else at
+        now = self.first_in_view - (by > 0) if at is None else at
         further = [place for place in places[::by] if (place - now) * by > 0]
         self._seeking = (self._shown[(further or places[::by])[0]].key, by)
         self._seek()
+
+    @property
+    def first_in_view(self) -> int:
+        """The item at the top of the view."""
+        return self._heights.find(round(self.scroll_offset.y))[0]
+
+    def show_hit_from(self, origin: int) -> None:
+        """Go to the first item from `origin` on in which something was found, or the last before it."""
+        places = [at for at, item in enumerate(self._shown) if item.key in self.hits]
+        if places:
+            at = next((place for place in places if place >= origin), places[-1])
+            self._seeking = (self._shown[at].key, 1)
+            self._seek()
 
     def _seek(self) -> None:
         """Go to an item that was found; when its body has come, to the line."""

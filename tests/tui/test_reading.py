@@ -94,7 +94,7 @@ async def test_what_is_found_in_a_folded_text_is_unfolded(open_screen):
 
 async def test_find_says_when_there_is_nothing_and_finds_what_comes_later(open_screen):
     async with open_screen(entries=conversation(2)) as screen:
-        await screen.press("ctrl+f", *"You said: unheard")
+        await screen.press("ctrl+f", *"You said unheard")
         await screen.until(screen.sees("nothing · enter next"))
         await screen.main.live.say("unheard of")
         await screen.until(screen.sees("1 place"))
