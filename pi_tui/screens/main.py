@@ -29,7 +29,7 @@ from pi_tui.status import rule_label, status_parts
 from pi_tui.theme import Theme
 from pi_tui.widgets.chrome import QueueLines, Rule, StatusLine, TabStrip
 from pi_tui.widgets.hints import Hints
-from pi_tui.widgets.lines import Missing, bindings_for
+from pi_tui.widgets.lines import Copied, Missing, bindings_for
 from pi_tui.widgets.prompt import Prompt
 from pi_tui.work import Work
 
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from pi_tui.store import SessionStore
     from pi_tui.widgets.body import Body
     from pi_tui.widgets.find_bar import FindBar
-    from pi_tui.widgets.reading import Stream
     from pi_tui.widgets.session_tree import SessionTree
     from pi_tui.widgets.tool_pane import ToolPane
 
@@ -262,8 +261,8 @@ class MainScreen(Screen[None]):
         """What Esc and ctrl+c do has changed."""
         self._refresh_chrome()
 
-    def on_stream_copied(self, event: Stream.Copied) -> None:
-        """A key of the stream."""
+    def on_copied(self, event: Copied) -> None:
+        """A key of a pane."""
         self.do(self._copy(event.text))
 
     async def _copy_selected(self) -> None:
@@ -358,6 +357,9 @@ class MainScreen(Screen[None]):
     def action_tools(self) -> None:
         self._tools = self._pane != "tools"
         self._focus_pane("tools" if self._tools else "stream")
+
+    def action_whole_tools(self) -> None:
+        self._focus_pane("tools", whole=not self._whole)
 
     def action_next_pane(self) -> None:
         order: list[Pane] = ["stream", "tree", "tools"]

@@ -18,7 +18,7 @@ from textual.widget import Widget
 from pi_tui.keymap import Area, keys_of
 from pi_tui.theme import Theme
 
-__all__ = ["LineView", "Missing", "OneLine", "bindings_for", "own_actions", "styled"]
+__all__ = ["Copied", "LineView", "Missing", "OneLine", "bindings_for", "own_actions", "styled"]
 
 
 PLAIN = Style()
@@ -56,6 +56,14 @@ class Missing(Message):
     def __init__(self, ids: list[str]) -> None:
         super().__init__()
         self.ids = ids
+
+
+class Copied(Message):
+    """The user wants a text copied."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.text = text
 
 
 class LineView(ScrollView):

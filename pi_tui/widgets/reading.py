@@ -19,7 +19,7 @@ from pi_tui.items.render import MARGIN
 from pi_tui.selection import ALL, Selection, marked
 from pi_tui.shown import Item
 from pi_tui.store import SessionStore
-from pi_tui.widgets.lines import bindings_for
+from pi_tui.widgets.lines import Copied, bindings_for
 from pi_tui.widgets.selecting import AT_ONCE, Selectable
 
 __all__ = ["Stream"]
@@ -31,13 +31,6 @@ class Stream(Selectable, can_focus=True):
     """See `Transcript`. The cursor is an item, so it stays where it is while others come."""
 
     BINDINGS = bindings_for("stream")
-
-    class Copied(Message):
-        """The user wants this text copied."""
-
-        def __init__(self, text: str) -> None:
-            super().__init__()
-            self.text = text
 
     class Find(Message):
         """The user wants to look for something."""
@@ -78,9 +71,9 @@ class Stream(Selectable, can_focus=True):
     def action_copy(self) -> None:
         """Copy what is selected, or else the block under the cursor."""
         if text := self.selected_text():
-            self.post_message(self.Copied(text))
+            self.post_message(Copied(text))
         elif self.cursor is not None:
-            self.post_message(self.Copied(item_text(self.cursor, self.store.calls)))
+            self.post_message(Copied(item_text(self.cursor, self.store.calls)))
 
     def action_extend(self, by: int) -> None:
         """Select lines, from the first or last one of the block under the cursor on."""
