@@ -82,9 +82,9 @@ def _stopping(now: Situation) -> Step:
         return Step.STOPPING
     if now.shell:
         return Step.STOP_SHELL
-    if now.summarising:
-        return Step.STOP_SUMMARY
-    return Step.ABORT if now.running else Step.NOTHING
+    if now.running:  # with the summary that its turn may be waiting for
+        return Step.ABORT
+    return Step.STOP_SUMMARY if now.summarising else Step.NOTHING
 
 
 def clear_step(now: Situation) -> Step:

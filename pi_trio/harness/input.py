@@ -37,6 +37,11 @@ class Input(ABC):
     def running(self) -> bool:
         """Whether a run is in progress."""
 
+    @property
+    @abstractmethod
+    def busy(self) -> bool:
+        """Whether what is said now has to wait."""
+
     @abstractmethod
     def _close_interruption(self) -> None:
         """Write what makes a file whole that a crash left open, before anything else is written."""
@@ -135,7 +140,7 @@ class Input(ABC):
             self.hub.post(InboxDiscarded(item.id, item.message))
         for item in change.inserted:
             self.hub.post(InboxInserted(item.id, item.message))
-        if self.running:
+        if self.busy:
             self.tell_queue()
 
     def tell_claimed(self, items: Iterable[InboxItem], turn: int) -> None:

@@ -45,7 +45,11 @@ from pi_tui.widgets.tool_pane import ToolPane
         (Situation(running=True, pane="tree"), Step.LEAVE_PANE),
         (Situation(running=True, listing=True), Step.CLOSE_LIST),
         (Situation(running=True, shell=True), Step.STOP_SHELL),
-        (Situation(running=True, summarising=True), Step.STOP_SUMMARY),
+        (Situation(running=True, summarising=True), Step.ABORT),
+        (Situation(summarising=True), Step.STOP_SUMMARY),
+        (Situation(running=True, finding=True), Step.CLOSE_FIND),
+        (Situation(running=True, finding=True, selected=True), Step.UNSELECT),
+        (Situation(running=True, pane="reading"), Step.LEAVE_PANE),
         (Situation(shell=True, draft=True), Step.STOP_SHELL),
         (Situation(running=True, pane="tree", armed="go"), Step.DISARM),
     ],
@@ -59,6 +63,7 @@ def test_ctrl_c_never_quits_at_once():
     assert clear_step(Situation(running=True)) is Step.ABORT
     assert clear_step(Situation(shell=True)) is Step.STOP_SHELL
     assert clear_step(Situation(summarising=True)) is Step.STOP_SUMMARY
+    assert clear_step(Situation(selected=True, draft=True)) is Step.COPY
     assert clear_step(Situation()) is Step.ASK_QUIT
     assert clear_step(Situation(armed="quit")) is Step.QUIT
 
