@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from textual.cache import LRUCache
 from textual.strip import Strip
 
 from pi_tui.items.markdown import Progress
@@ -16,8 +15,8 @@ from pi_tui.store import SessionStore
 
 __all__ = ["Drawing"]
 
-KEPT = 512
-"""Items whose strips are kept."""
+KEPT_LINES = 10_000
+"""Lines of drawn items that are kept."""
 
 
 class Drawing:
@@ -31,7 +30,8 @@ class Drawing:
         """Draw this session from now on: the keys of items are those of their session."""
         self.store = store
         self.opened: set[str] = set()
-        self._drawn: LRUCache[tuple[Any, ...], list[Strip]] = LRUCache(KEPT)
+        self._drawn: dict[tuple[Any, ...], list[Strip]] = {}
+        self._lines = 0
         self._unfinished: dict[tuple[Any, ...], Progress] = {}
         self._live: tuple[Item, LiveAnswer] | None = None
 
@@ -55,8 +55,15 @@ class Drawing:
             if budget.exceeded:
                 self._unfinished[key] = progress
             else:
-                self._drawn[key] = strips
+                self._keep(key, strips)
         return strips
+
+    def _keep(self, key: tuple[Any, ...], strips: list[Strip]) -> None:
+        """Keep what was drawn, in the place of what was drawn longest ago."""
+        self._drawn[key] = strips
+        self._lines += len(strips)
+        while self._lines > KEPT_LINES and len(self._drawn) > 1:
+            self._lines -= len(self._drawn.pop(next(iter(self._drawn))))
 
     def _live_answer(self, item: Item, look: Look) -> LiveAnswer:
         """The streaming answer: what was drawn of it before is kept."""

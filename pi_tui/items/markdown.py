@@ -110,7 +110,7 @@ class Growing:
         out.extend(strips)
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=2048)
 def _block_strips(
     source: str, width: int, theme: Theme, style: Style, columns: tuple[int, ...]
 ) -> tuple[list[Strip], tuple[int, ...]]:

@@ -20,7 +20,7 @@ from pi_tui.items.words import plural
 from pi_tui.shown import Call
 from pi_tui.store import SessionStore
 from pi_tui.theme import Theme
-from pi_tui.widgets.lines import Copied, LineView, bindings_for, styled
+from pi_tui.widgets.lines import Copied, LineView, Missing, bindings_for, styled
 
 __all__ = ["ToolPane"]
 
@@ -68,6 +68,7 @@ class ToolPane(LineView, can_focus=True):
         self._selected: Call | None = None
         self._drawn: tuple[Any, list[Strip]] = (None, [])
         self._following = True
+        self._asked_for: set[str] = set()
         self._tick = 0
 
     def show(self, store: SessionStore) -> None:
@@ -84,6 +85,7 @@ class ToolPane(LineView, can_focus=True):
         self._chosen = self._chosen if self._chosen in self._calls else None
         self.pinned = self.pinned if self.pinned in self._calls else None
         self._select(self._chosen or self._worth_seeing())
+        self._ask_for_dropped()
         self.set_line_count(self._head + len(self._output()))
         if self._following:
             self.scroll_to(y=self.max_scroll_y, animate=False, force=True)
@@ -92,6 +94,14 @@ class ToolPane(LineView, can_focus=True):
         """Turn the spinners and count the seconds of what runs."""
         self._tick += 1
         self.sync()
+
+    def _ask_for_dropped(self) -> None:
+        """What is shown now may have been let go of."""
+        dropped = [call for call in (self._selected, self.pinned) if call is not None and call.dropped]
+        wanted = [call.result_id for call in dropped if call.result_id not in self._asked_for]
+        self._asked_for = {call.result_id for call in dropped}
+        if wanted:
+            self.post_message(Missing(wanted))
 
     def _worth_seeing(self) -> Call | None:
         over = [call for call in self._calls if call.over]
@@ -225,7 +235,11 @@ class ToolPane(LineView, can_focus=True):
     def _asked(self, call: Call) -> list[Strip]:
         """What the call was asked to do, where its line in the list has no room for it."""
         asked = wrapped(subject(call), self.width, self.theme["toolTitle"])
-        return [*asked[:COMMAND_LINES], painted([], self.width)] if len(asked) > 1 else []
+        head = [*asked[:COMMAND_LINES], painted([], self.width)] if len(asked) > 1 else []
+        if call.cut:
+            cut = f"… the {call.cut:,} characters before this are in the session file"
+            head += wrapped(cut, self.width, self.theme["warning"])
+        return head
 
     def _look(self) -> Look:
         return Look(self.width, self.theme, now=self.store.clock(), tick=self._tick)

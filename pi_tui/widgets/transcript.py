@@ -222,10 +222,12 @@ class Transcript(LineView, can_focus=False):
         return height
 
     def _ask_for_missing(self, first: int) -> None:
-        ids = self.store.missing_ids(first - LOAD_AROUND, first + LOAD_AROUND + self.size.height)
+        near = range(max(first - LOAD_AROUND, 0), first + LOAD_AROUND + self.size.height)
+        self.store.in_sight = near
+        ids = self.store.missing_ids(near.start, near.stop)
         wanted = [id_ for id_ in ids if id_ not in self._asked]
+        self._asked = set(ids)
         if wanted:
-            self._asked.update(wanted)
             self.post_message(Missing(wanted))
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
