@@ -15,7 +15,7 @@ from attrs import evolve, frozen
 from pi_trio.approval import Answer, GateMode
 from pi_trio.errors import BusyError, StorageError, UsageError
 from pi_trio.events import CompactionResult, QueueUpdate, ThinkingLevelChanged
-from pi_trio.harness.choices import choose_level, choose_model, notice_of
+from pi_trio.harness.choices import choose_level, choose_model, notice_of, replacements
 from pi_trio.harness.configured import gate_policy, harness_options, tools_for
 from pi_trio.harness.furnishing import Furnishing
 from pi_trio.harness.harness import AgentHarness, HarnessOptions
@@ -74,6 +74,7 @@ class _Hosted:
     policy: Policy
     questions: Questions
     gate: Gate
+    replacements: Sequence[str] = ()
 
 
 class LocalRuntime:
@@ -397,7 +398,8 @@ class LocalRuntime:
             lambda tool, args: edit_preview(environment, tool, args),
         )
         shell = UserShell(environment, harness.hub, harness.add)
-        hosted = _Hosted(harness, environment, furnishing, shell, policy, questions, gate)
+        replaced = replacements(self.config, session, cwd, choice.model)
+        hosted = _Hosted(harness, environment, furnishing, shell, policy, questions, gate, replaced)
         self._hosted[session.id] = hosted
         self._furnish(hosted)
         return self._snapshot(session.id)
@@ -450,6 +452,7 @@ class LocalRuntime:
             unsaved=session.unsaved,
             notice=notice_of(self.config, self.registry, harness.model),
             findings=(
+                *hosted.replacements,
                 *hosted.furnishing.findings,
                 *map(str, self.registry.findings),
                 *harness.options.findings,

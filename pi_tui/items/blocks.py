@@ -17,7 +17,7 @@ __all__ = ["Block", "Splitter", "split_blocks"]
 MOST_ROWS = 24
 """Lines of a list, a table or a quote after which it is cut, where another item begins."""
 
-MOST_CHARACTERS = 4096
+MOST_CHARACTERS = 2048
 """Letters after which a block is cut before a line that is not indented."""
 
 LONGEST = 2 * MOST_CHARACTERS

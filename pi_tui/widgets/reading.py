@@ -220,6 +220,8 @@ class Stream(Selectable, can_focus=True):
 
     def _row(self, y: int, width: int) -> Strip:
         strip = super()._row(y, width)
+        if not self.wanted and not (self.cursor is not None and self.has_focus):
+            return strip
         item, line = self._heights.find(y)
         if item >= len(self._shown):
             return strip
