@@ -14,31 +14,27 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Horizontal
 from textual.message import Message
-from textual.screen import Screen
 from textual.timer import Timer
 from textual.widgets import Static
 
 from pi_trio.errors import PiError
 from pi_tui.hints import wants_argument
-from pi_tui.items.words import plural
 from pi_tui.ladder import Situation, Step, clear_step, escape_step, exit_step
 from pi_tui.layout import Pane, arrange
 from pi_tui.screens.asking import Asking
 from pi_tui.screens.help import HelpScreen
+from pi_tui.screens.reading import ReadingScreen
 from pi_tui.status import rule_label, status_parts
 from pi_tui.theme import Theme
 from pi_tui.widgets.chrome import QueueLines, Rule, StatusLine, TabStrip
 from pi_tui.widgets.hints import Hints
-from pi_tui.widgets.lines import Copied, Missing, bindings_for
+from pi_tui.widgets.lines import Missing, bindings_for
 from pi_tui.widgets.prompt import Prompt
 from pi_tui.work import Work
 
 if TYPE_CHECKING:
     from pi_tui.live import LiveSession
-    from pi_tui.screens.finding import Finding
     from pi_tui.store import SessionStore
-    from pi_tui.widgets.body import Body
-    from pi_tui.widgets.find_bar import FindBar
     from pi_tui.widgets.session_tree import SessionTree
     from pi_tui.widgets.tool_pane import ToolPane
 
@@ -50,7 +46,7 @@ ARMED_FOR = 4.0
 SPINNER_INTERVAL = 1 / 8
 
 
-class MainScreen(Screen[None]):
+class MainScreen(ReadingScreen):
     """One session at a time; what is done with it is in `work`. It is the `View` of that."""
 
     DEFAULT_CSS = """
@@ -82,9 +78,6 @@ class MainScreen(Screen[None]):
         self._keymap = keymap
         self.work = Work(self)
         self._asking = Asking(self, theme, keymap)
-        self._body: Body | None = None
-        self._finding: Finding | None = None
-        self._pane: Pane = "stream"
         self._whole = False
         self._tools = False
         self._armed = ""
@@ -239,58 +232,6 @@ class MainScreen(Screen[None]):
             self.query_one(Hints).tell(hints)
             self._refresh_chrome()
 
-    def on_find_bar_changed(self, event: FindBar.Changed) -> None:
-        """Something is looked for."""
-        if self._finding is not None and self.live is not None:
-            self._finding.look_for(event.text, self.live)
-
-    def on_find_bar_next(self, event: FindBar.Next) -> None:
-        """A key of the find bar."""
-        if self._finding is None:
-            return
-        if event.read:
-            self._focus_pane("reading")
-        else:
-            self._finding.go(event.by)
-
-    def on_stream_find(self) -> None:
-        """A key of the stream."""
-        self.action_find()
-
-    def on_selectable_selecting(self) -> None:
-        """What Esc and ctrl+c do has changed."""
-        self._refresh_chrome()
-
-    def on_copied(self, event: Copied) -> None:
-        """A key of a pane."""
-        self.do(self._copy(event.text))
-
-    async def _copy_selected(self) -> None:
-        if self._body is not None:
-            await self._copy(self._body.transcript.selected_text())
-            self._select_nothing()
-
-    async def _copy(self, text: str) -> None:
-        from pi_tui.clipboard import Clipboard
-
-        lines = text.count("\n") + 1
-        self.tell(f"{plural(lines, 'line')} {await Clipboard(self._write).copy(text)}")
-
-    def _write(self, sequence: str) -> None:
-        driver = self.app._driver  # Textual's own way to a clipboard cannot speak through tmux
-        if driver is not None:
-            driver.write(sequence)
-
-    def _select_nothing(self) -> None:
-        if self._body is not None:
-            self._body.transcript.select(None)
-            self._refresh_chrome()
-
-    def _end_finding(self) -> None:
-        if self._finding is not None and self._finding.active:
-            self._finding.close()
-            self._arrange()
-
     def on_tool_pane_stopped(self, event: ToolPane.Stopped) -> None:
         """A key of the tool pane."""
         self.do(self.work.stop_call(event.call_id))
@@ -386,13 +327,6 @@ class MainScreen(Screen[None]):
             self.do(self.work.dequeue())
         elif self._body is not None:
             self._focus_pane("reading")
-
-    def action_find(self) -> None:
-        if self._finding is not None:
-            self._pane = "stream" if self._pane in ("tree", "tools") else self._pane
-            self._arrange()
-            self._finding.open()
-            self._refresh_chrome()
 
     def action_model(self) -> None:
         if self.live is not None:
