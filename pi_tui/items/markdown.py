@@ -89,9 +89,9 @@ class Growing:
         if not final and budget is not None and now < self._tail_due and self._last is not None:
             budget.postponed = True
             return
+        begun = time.thread_time()
         self._last, self._tail = block, self._draw(block, text, budget, growing=not final)
-        done = time.monotonic()
-        self._tail_due = done + TAIL_REST * (done - now)
+        self._tail_due = time.monotonic() + TAIL_REST * (time.thread_time() - begun)
 
     def _draw(self, block: Block, text: str, budget: Budget | None, *, growing: bool) -> list[Strip]:
         source = text[block.begin : block.end]

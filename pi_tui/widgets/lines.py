@@ -134,9 +134,9 @@ class LineView(ScrollView):
         height, total = self.size.height, self.virtual_size.height
         if not self.show_vertical_scrollbar or not total:
             return
-        eighths = 8 * height * height // total, 8 * height * round(self.scroll_y) // total
-        if eighths != self._thumb:
-            self._thumb = eighths
+        cells = height * height // total, height * round(self.scroll_y) // total
+        if cells != self._thumb:
+            self._thumb = cells
             self.vertical_scrollbar.window_virtual_size = total
             self.vertical_scrollbar.position = self.scroll_y
 

@@ -262,9 +262,10 @@ class Transcript(LineView, can_focus=False):
         if len(before) != len(rows):
             self.refresh()
             return
-        changed = [y for y, row in enumerate(rows) if row is not before[y] and row != before[y]]
-        if changed:
-            self.refresh(*(Region(0, y, width, 1) for y in changed))
+        changed = [row is not before[y] and row != before[y] for y, row in enumerate(rows)]
+        if any(changed):
+            first, last = changed.index(True), height - changed[::-1].index(True)
+            self.refresh(Region(0, first, width, last - first))
 
     def _row(self, y: int, width: int) -> Strip:
         """Line `y` as it is now. Subclasses mark it."""
