@@ -41,6 +41,12 @@ class CommandContext(Protocol):
     def edit(self, text: str) -> None:
         """Offer a prompt to be changed and sent again."""
 
+    def open(self, what: str, argument: str = "") -> bool:
+        """Turn to a place for something, such as `login` or `sessions`, when the command is done.
+
+        False if there is none here; then the command tells another way.
+        """
+
     def quit(self) -> None:
         """End the program when the command is done."""
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+import signal
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 from textual.app import App
@@ -11,6 +14,7 @@ from textual.binding import BindingType
 
 from pi_trio.errors import PiError
 from pi_tui.bridge import Bridge, OpenRuntime
+from pi_tui.history import PromptHistory
 from pi_tui.screens.main import MainScreen
 from pi_tui.theme import Theme
 
@@ -28,7 +32,8 @@ Ask: TypeAlias = Callable[[str, str, Sequence[str]], Awaitable[int | None]]
 class PiApp(App[None]):
     """`open_runtime` and `choose` are called in the runtime's thread; `choose` opens the first session.
 
-    `settle` comes before both, in the screen's thread, and may ask the user something.
+    `settle` comes before both, in the screen's thread, and may ask the user something. `history`
+    has the prompts of earlier runs; `editor` is the command of the user's own editor, if one was chosen.
 
     After the app has ended, `failure` is what the runtime raised or what kept it from
     starting, and `resume` the id of a session that has a file.
@@ -46,6 +51,8 @@ class PiApp(App[None]):
         keymap: Mapping[str, str] | None = None,
         messages: Sequence[str] = (),
         settle: Callable[[Ask], Awaitable[None]] | None = None,
+        history: PromptHistory | None = None,
+        editor: str | None = None,
     ) -> None:
         super().__init__(ansi_color=True)  # known before the theme is, since NO_COLOR is decided here
         self.failure: BaseException | None = None
@@ -54,9 +61,11 @@ class PiApp(App[None]):
         self._messages = messages
         self._settle = settle
         self._bridge: Bridge | None = None
+        self._lent = False
         self._keymap_chosen = dict(keymap or {})
         self._theme = theme
-        self._main = MainScreen(theme, self._keymap_chosen)
+        self._history = history or PromptHistory()
+        self._main = MainScreen(theme, self._keymap_chosen, self._history, editor)
         self.register_theme(theme.textual())
         self.theme = f"pi-{theme.name}"
 
@@ -76,6 +85,7 @@ class PiApp(App[None]):
         self.call_after_refresh(self._start)
 
     def _start(self) -> None:
+        self._main.do(asyncio.to_thread(self._history.load))
         self.run_worker(self._settle_and_start())
 
     async def _settle_and_start(self) -> None:
@@ -109,6 +119,21 @@ class PiApp(App[None]):
         """A runtime that ends by itself takes the screen with it."""
         self.failure = await bridge.ended() or self.failure
         self.exit(return_code=1)
+
+    def end_by(self, number: int) -> None:
+        """End because of a signal. ctrl+c in a program that has the terminal now is that program's."""
+        if not (number == signal.SIGINT and self._lent):
+            self.exit(return_code=128 + number)
+
+    @contextmanager
+    def lending_terminal(self) -> Iterator[None]:
+        """Leave the terminal to another program for a block, which must not raise."""
+        self._lent = True
+        try:
+            with self.suspend():
+                yield
+        finally:
+            self._lent = False
 
     def panic(self, *renderables: RenderableType) -> None:
         """End because something broke, which the exit status must tell. Textual leaves that to `exit`."""

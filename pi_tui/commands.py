@@ -13,7 +13,10 @@ from attrs import define, field
 from pi_trio.commands import Commands
 from pi_trio.remote.interface import CommandInfo, Runtime
 
-__all__ = ["Told", "all_commands", "completions", "run_command"]
+__all__ = ["PLACES", "Told", "all_commands", "completions", "run_command"]
+
+PLACES = ("login", "sessions")
+"""What the screen has a place for."""
 
 
 @define
@@ -24,6 +27,8 @@ class Told:
     session_id: str
     lines: list[str] = field(factory=list)
     text: str = ""
+    place: str = ""
+    argument: str = ""
     ended: bool = False
 
     def tell(self, text: str) -> None:
@@ -37,6 +42,11 @@ class Told:
     def edit(self, text: str) -> None:
         """See `CommandContext`."""
         self.text = text
+
+    def open(self, what: str, argument: str = "") -> bool:
+        """See `CommandContext`."""
+        self.place, self.argument = what, argument
+        return what in PLACES
 
     def quit(self) -> None:
         """See `CommandContext`."""

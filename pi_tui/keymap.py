@@ -16,7 +16,7 @@ from pi_trio.errors import ConfigError
 
 __all__ = ["KEYS", "Area", "Key", "hint", "key_label", "keys_of", "load_keymap"]
 
-Area: TypeAlias = Literal["everywhere", "prompt", "tree", "tools", "question"]
+Area: TypeAlias = Literal["everywhere", "prompt", "queue", "tree", "tools", "question", "sessions"]
 
 UNBOUND = "unbound"
 """The name of no key: what an action is bound to that the user switched off."""
@@ -46,6 +46,8 @@ KEYS = (
     Key("app.session.tree", "ctrl+t", "tree", "session tree; again: the whole screen", "everywhere", True),
     Key("app.tools.pane", "f3", "tools", "tool pane", "everywhere", True),
     Key("app.tools.expand", "ctrl+o", "expand", "tool details in the stream", "everywhere", True),
+    Key("app.session.resume", "ctrl+s", "sessions", "search, open, delete sessions", "everywhere", True),
+    Key("app.session.next", "f6", "next_session", "next open session", "everywhere", True),
     Key("app.session.new", "ctrl+n", "new_session", "new session", "everywhere", True),
     Key("app.model.select", "ctrl+l", "model", "choose the model", "everywhere", True),
     Key("app.thinking.cycle", "shift+tab", "thinking", "next thinking level", "everywhere", True),
@@ -60,8 +62,41 @@ KEYS = (
     Key("tui.input.tab", "tab", "tab", "complete; or queue; or next pane", "prompt"),
     Key("app.message.dequeue", "alt+up", "screen.dequeue", "waiting texts back into the prompt", "prompt"),
     Key("tui.input.newLine", "ctrl+j,shift+enter,shift+\\r", "newline", "new line", "prompt"),
-    Key("tui.editor.cursorUp", "up", "up", "cursor up; on an empty prompt: earlier prompts", "prompt"),
+    Key("tui.editor.cursorUp", "up", "up", "cursor up; what waits; earlier prompts", "prompt"),
     Key("tui.editor.cursorDown", "down", "down", "cursor down; later prompts", "prompt"),
+    Key("app.history.search", "ctrl+r", "screen.search_history", "search earlier prompts", "prompt"),
+    Key("app.editor.external", "ctrl+g", "screen.edit_outside", "write in $EDITOR", "prompt"),
+    Key("app.clipboard.pasteImage", "ctrl+v", "screen.paste_image", "image from the clipboard", "prompt"),
+    Key("tui.editor.undo", "ctrl+underscore,ctrl+minus", "undo", "undo", "prompt"),
+    Key("app.editor.redo", "alt+underscore,ctrl+shift+z", "redo", "redo", "prompt"),
+    Key("tui.editor.cursorWordLeft", "alt+left,ctrl+left,alt+b", "cursor_word_left", "word left", "prompt"),
+    Key(
+        "tui.editor.cursorWordRight",
+        "alt+right,ctrl+right,alt+f",
+        "cursor_word_right",
+        "word right",
+        "prompt",
+    ),
+    Key(
+        "tui.editor.deleteWordBackward",
+        "ctrl+w,alt+backspace",
+        "kill_word_left",
+        "cut the word before",
+        "prompt",
+    ),
+    Key(
+        "tui.editor.deleteWordForward", "alt+d,alt+delete", "kill_word_right", "cut the word after", "prompt"
+    ),
+    Key("tui.editor.deleteToLineStart", "ctrl+u", "kill_to_start", "cut to the line's start", "prompt"),
+    Key("tui.editor.deleteToLineEnd", "ctrl+k", "kill_to_end", "cut to the line's end", "prompt"),
+    Key("tui.editor.yank", "ctrl+y", "yank", "put in what was cut", "prompt"),
+    Key("tui.editor.yankPop", "alt+y", "yank_pop", "… and instead what was cut before that", "prompt"),
+    Key("app.queue.up", "up,k", "move(-1)", "the message before", "queue"),
+    Key("app.queue.down", "down,j", "move(1)", "the message after; past the last: the prompt", "queue"),
+    Key("app.queue.edit", "enter,e", "edit", "edit it in the prompt", "queue"),
+    Key("app.queue.earlier", "alt+up", "reorder(-1)", "have it go in earlier", "queue"),
+    Key("app.queue.later", "alt+down", "reorder(1)", "have it go in later", "queue"),
+    Key("app.queue.drop", "delete,backspace,d", "drop", "drop it", "queue"),
     Key("tui.select.up", "up,k", "move(-1)", "row up", "tree"),
     Key("tui.select.down", "down,j", "move(1)", "row down", "tree"),
     Key("tui.select.pageUp", "pageup", "move_page(-1)", "page up", "tree"),
@@ -79,6 +114,18 @@ KEYS = (
     Key("app.tools.stop", "x", "stop", "stop this call only", "tools"),
     Key("app.tools.pageUp", "pageup", "move_page(-1)", "output: page up", "tools"),
     Key("app.tools.pageDown", "pagedown", "move_page(1)", "output: page down", "tools"),
+    Key("tui.select.up", "up", "move(-1)", "session up", "sessions"),
+    Key("tui.select.down", "down", "move(1)", "session down", "sessions"),
+    Key("tui.select.pageUp", "pageup", "move(-10)", "ten up", "sessions"),
+    Key("tui.select.pageDown", "pagedown", "move(10)", "ten down", "sessions"),
+    Key("app.sessions.open", "enter", "open", "show it", "sessions"),
+    Key("app.session.rename", "ctrl+r", "rename", "rename it", "sessions"),
+    Key("app.session.delete", "ctrl+d", "delete", "delete it, after a question", "sessions"),
+    Key("app.session.copyTo", "ctrl+o", "copy", "open a copy that works in another folder", "sessions"),
+    Key("app.session.close", "ctrl+x", "close", "close an open one; its file stays", "sessions"),
+    Key("app.session.toggleSort", "ctrl+s", "sort", "by threads of forks, or the latest first", "sessions"),
+    Key("app.session.toggleScope", "tab", "scope", "of this folder, or of all", "sessions"),
+    Key("app.sessions.leave", "escape,ctrl+c", "leave", "end the search, leave the list", "sessions"),
     Key("app.question.once", "y", "answer('once')", "let it run, this once", "question"),
     Key("app.question.session", "s", "answer('always')", "let such calls run in this session", "question"),
     Key("app.question.no", "n,escape", "answer('no')", "do not run it", "question"),

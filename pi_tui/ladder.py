@@ -14,6 +14,7 @@ class Step(Enum):
 
     DISARM = "keep on"
     CLOSE_LIST = "close list"
+    STOP_EDITING = "leave it as it was"
     LEAVE_PANE = "back to prompt"
     STOP_SHELL = "stop command"
     STOP_SUMMARY = "stop summary"
@@ -30,7 +31,8 @@ class Situation:
     """All that the rungs depend on. `armed` is the question that the next press would answer.
 
     `summarising` goes with or without a run, `shell` is a command of the user, `listing` says
-    that completions are shown, and `owed` that an empty Enter would continue the turn.
+    that completions are shown, and `owed` that an empty Enter would continue the turn. `in_queue`:
+    the keys go to the messages that wait; `editing`: one of them is in the prompt.
     """
 
     pane: str = "stream"
@@ -39,6 +41,8 @@ class Situation:
     shell: bool = False
     stopping: bool = False
     listing: bool = False
+    in_queue: bool = False
+    editing: bool = False
     owed: bool = False
     draft: bool = False
     armed: str = ""
@@ -60,9 +64,12 @@ def escape_step(now: Situation) -> Step:
         return Step.DISARM
     if now.listing:
         return Step.CLOSE_LIST
+    if now.editing:
+        return Step.STOP_EDITING
     if now.in_pane:
         return Step.LEAVE_PANE
-    return _stopping(now)
+    stopping = _stopping(now)
+    return Step.LEAVE_PANE if now.in_queue and stopping is Step.NOTHING else stopping
 
 
 def _stopping(now: Situation) -> Step:

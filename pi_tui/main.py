@@ -75,7 +75,7 @@ def _let_go_of_terminal() -> None:
 async def _run(app: PiApp) -> int:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        loop.add_signal_handler(number, app.exit, None, 128 + number)
+        loop.add_signal_handler(number, app.end_by, number)
     try:
         await app.run_async()
     finally:
@@ -95,6 +95,7 @@ def _make_app(namespace: argparse.Namespace, config: RuntimeConfig) -> PiApp:
 
     from pi_tui import terminal
     from pi_tui.app import PiApp
+    from pi_tui.history import PromptHistory
     from pi_tui.keymap import load_keymap
 
     terminal.install()
@@ -126,6 +127,8 @@ def _make_app(namespace: argparse.Namespace, config: RuntimeConfig) -> PiApp:
         keymap=load_keymap(config.agent_dir / "keybindings.json"),
         messages=namespace.messages,
         settle=settle,
+        history=PromptHistory(None if config.no_session else config.agent_dir / "prompt-history.jsonl"),
+        editor=config.settings.external_editor,
     )
 
 

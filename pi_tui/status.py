@@ -5,7 +5,7 @@ The first part of the line always tells what Esc does now.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from attrs import frozen
@@ -14,6 +14,7 @@ from rich.cells import cell_len
 from pi_tui.items.paint import Span
 from pi_tui.items.words import clock, money, tokens
 from pi_tui.ladder import Situation, escape_step
+from pi_tui.open_sessions import State
 from pi_tui.theme import Theme
 
 if TYPE_CHECKING:
@@ -49,8 +50,17 @@ def fitting(parts: Sequence[Part], width: int) -> list[Part]:
     return kept
 
 
-def status_parts(store: SessionStore | None, now: Situation, message: str, theme: Theme) -> list[Part]:
-    """All parts, left to right. A `message` stands in the place of the key hints."""
+def status_parts(
+    store: SessionStore | None,
+    now: Situation,
+    message: str,
+    theme: Theme,
+    others: Mapping[State, int] | None = None,
+) -> list[Part]:
+    """All parts, left to right. A `message` stands in the place of the key hints.
+
+    `others` counts the sessions that are open and not shown.
+    """
     if message:
         first = Part(((message, theme["warning"]),), 0)
     else:
@@ -60,7 +70,15 @@ def status_parts(store: SessionStore | None, now: Situation, message: str, theme
     usual = store.mode == "auto"
     mode = Part(((store.mode, theme["muted" if usual else "warning"]),), 5 if usual else 1)
     parts = [_model(store, theme), _context(store, theme), _cost(store, theme), _branch(store, theme)]
-    return [first, *parts, mode]
+    return [first, _others(others or {}, theme), *parts, mode]
+
+
+def _others(others: Mapping[State, int], theme: Theme) -> Part:
+    """How the other open sessions stand; that they are idle is worth no words where others are not."""
+    told = {state: count for state, count in others.items() if state is not State.IDLE} or others
+    wanted = State.ASKS in told or State.FAILED in told
+    words = " ".join(f"{state.sign} {count} {state.word}" for state, count in told.items())
+    return Part(((f"others: {words}", theme["warning" if wanted else "muted"]),) if words else (), 1)
 
 
 def key_hints(now: Situation) -> str:
@@ -74,6 +92,10 @@ def key_hints(now: Situation) -> str:
         )
     elif now.listing:
         hints.append("tab complete · ↑ ↓ choose")
+    elif now.editing:
+        hints.append("enter keep the change")
+    elif now.in_queue:
+        hints.append("enter edit · ↑ ↓ choose")
     elif now.busy and now.draft:
         hints.append("enter steer · tab queue")
     elif now.draft:
@@ -87,6 +109,8 @@ def key_hints(now: Situation) -> str:
 
 def rule_label(store: SessionStore | None, now: Situation, tick: int) -> str:
     """What goes on, in the line above the prompt; empty while nothing does."""
+    if now.editing:
+        return "editing a message that waits"
     if store is None or not (now.busy or now.shell):
         return ""
     if now.stopping:

@@ -53,6 +53,7 @@ from pi_trio.messages import (
     text_of,
 )
 from pi_trio.remote.interface import SessionInfo, Snapshot
+from pi_trio.remote.offers import Surroundings
 from pi_trio.session.tree import EntryHead
 from pi_tui.bodies import head_of, is_answer, item_kind, message_of
 from pi_tui.calls import Calls
@@ -77,6 +78,7 @@ class SessionStore:
         self._notices = 0
         self._waiting: list[Envelope] = []
         self.shell: Shell | None = None
+        self.surroundings: Surroundings | None = None
         self.reset(snapshot)
 
     # ---------------------------------------------------------------- taking in
@@ -149,6 +151,14 @@ class SessionStore:
         """Take over what a command may have changed and no event tells."""
         self.model, self.thinking_level = snapshot.model, snapshot.thinking_level
         self.mode, self.session, self.notice = snapshot.mode, snapshot.session, snapshot.notice
+        self._renew_welcome()
+
+    def look_around(self, surroundings: Surroundings | None) -> None:
+        """Take in what there is around the session."""
+        self.surroundings = surroundings
+        self._renew_welcome()
+
+    def _renew_welcome(self) -> None:
         for item in self.items:
             item.version += item.kind == "welcome"  # it tells all of these
 

@@ -28,6 +28,8 @@ from textual.drivers import linux_driver
 from textual.drivers._writer_thread import WriterThread
 from textual.message import Message
 
+from pi_tui.extended_keys import plain_keys
+
 __all__ = ["EnduringWriter", "KeyParser", "enduring_decoder", "install", "normalise_keys"]
 
 _ALT_LETTER = re.compile(r"\x1b\x1b(?:\[|O)([A-DFH])")
@@ -40,7 +42,7 @@ def normalise_keys(data: str) -> str:
         return data
     data = _ALT_LETTER.sub("\x1b[1;3\\1", data)
     data = _ALT_TILDE.sub("\x1b[\\1;3~", data)
-    return data.replace("\x1b\r", "\x1b[13;3u")
+    return plain_keys(data.replace("\x1b\r", "\x1b[13;3u"))
 
 
 ESCAPE_WAIT = constants.ESCAPE_DELAY if "ESCDELAY" in os.environ else 0.025
@@ -64,8 +66,10 @@ class KeyParser(XTermParser):
         super().__init__(debug)
 
     def feed(self, data: str) -> Iterator[Message]:
-        """Read what arrived; see `Parser.feed`."""
-        data = normalise_keys(data)
+        """Read what arrived; see `Parser.feed`. Nothing at all is the end of the input."""
+        arrived, data = data, normalise_keys(data)
+        if arrived and not data:
+            return
         yield from super().feed(data)
         self._after_escape = data == "\x1b"  # with more before it, it may be where a paste was cut
         if self._timeout_time is not None and not data.endswith("\x1b"):

@@ -143,6 +143,10 @@ class Chat:
         """See `CommandContext`."""
         self.tell(f"The prompt there was:\n{text}")
 
+    def open(self, what: str, argument: str = "") -> bool:
+        """See `CommandContext`. Here there are only lines."""
+        return False
+
     def quit(self) -> None:
         """See `CommandContext`."""
         self._ending = True

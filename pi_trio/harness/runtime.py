@@ -19,6 +19,7 @@ from pi_trio.harness.choices import choose_level, choose_model, notice_of
 from pi_trio.harness.configured import gate_policy, harness_options, tools_for
 from pi_trio.harness.furnishing import Furnishing
 from pi_trio.harness.harness import AgentHarness, HarnessOptions
+from pi_trio.harness.offers import Offers
 from pi_trio.harness.questions import Questions
 from pi_trio.harness.shell import UserShell
 from pi_trio.hub import Outbox
@@ -54,7 +55,7 @@ async def open_runtime(config: RuntimeConfig) -> AsyncIterator[LocalRuntime]:
     async with plain_nursery() as nursery:
         runtime = LocalRuntime(config, nursery)
         if not config.demo and runtime.registry.default_model().provider == "demo":
-            await runtime.registry.discover()  # no key for anybody: perhaps a model runs here
+            await runtime.discover_local()  # no key for anybody: perhaps a model runs here
         try:
             yield runtime
         finally:
@@ -76,10 +77,11 @@ class _Hosted:
     gate: Gate
 
 
-class LocalRuntime:
+class LocalRuntime(Offers):
     """Holds sessions and runs them in `nursery`. See `pi_trio.remote.interface.Runtime`."""
 
     def __init__(self, config: RuntimeConfig, nursery: trio.Nursery) -> None:
+        super().__init__()
         self.config = config
         self.registry = Models(config.agent_dir)
         self.repository = SessionRepository(config.agent_dir, config.cwd, config.session_dir)
@@ -107,20 +109,20 @@ class LocalRuntime:
 
     async def new_session(self, parent_session: str | None = None) -> Snapshot:
         """See `Runtime`. `parent_session` is the file of the session that this one goes on from."""
-        return self._host(self._create(parent_session))
+        return self.host(self._create(parent_session))
 
     async def continue_session(self) -> Snapshot:
         """See `Runtime`."""
         latest = self.repository.latest()
-        return self._host(self._create()) if latest is None else await self.open_session(str(latest))
+        return self.host(self._create()) if latest is None else await self.open_session(str(latest))
 
     async def open_session(self, reference: str) -> Snapshot:
         """See `Runtime`."""
         if reference in self._hosted:
             return self._snapshot(reference)
         path = self.repository.find(reference)
-        known = self._already_open(path)
-        return self._snapshot(known) if known else self._host(self.repository.open(str(path.absolute())))
+        known = self.open_file(path)
+        return self._snapshot(known) if known else self.host(self.repository.open(str(path.absolute())))
 
     async def close_session(self, session_id: str) -> None:
         """See `Runtime`."""
@@ -266,7 +268,7 @@ class LocalRuntime:
         fork, text = self.repository.fork(source, target_id, position)
         if self.config.no_session:
             fork.path = None
-        self._host(fork)
+        self.host(fork)
         return Moved(session_id=fork.id, leaf_id=fork.get_leaf_id(), text=text)
 
     # ------------------------------------------------------------------ models
@@ -366,15 +368,20 @@ class LocalRuntime:
             raise UsageError(f"The session {session_id} is not open.")
         return hosted
 
-    def _already_open(self, path: Path) -> str | None:
-        """The id of the open session of this file, which nobody else may write now."""
+    def folder_of(self, session_id: str) -> Path:
+        """See `Offers`."""
+        return self._open(session_id).environment.cwd
+
+    def open_file(self, path: Path) -> str | None:
+        """See `Offers`. Nobody else may write this file now."""
         for session_id, hosted in self._hosted.items():
             ours = hosted.harness.session.path
             if ours is not None and ours.resolve() == path.resolve():
                 return session_id
         return None
 
-    def _host(self, session: Session) -> Snapshot:
+    def host(self, session: Session) -> Snapshot:
+        """See `Offers`."""
         choice = choose_model(self.config, self.registry, session)
         cwd = Path(session.cwd) if Path(session.cwd or "?").is_dir() else self.config.cwd
         furnishing = Furnishing(self.config if cwd == self.config.cwd else self.config.at(cwd))

@@ -6,8 +6,9 @@ panes are mounted when the runtime has one to show.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Coroutine, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from textual import events, work
 from textual.app import ComposeResult
@@ -19,20 +20,25 @@ from textual.timer import Timer
 from textual.widgets import Static
 
 from pi_trio.errors import PiError
-from pi_tui.hints import wants_argument
+from pi_tui.hints import Hint, wants_argument
+from pi_tui.history import PromptHistory
 from pi_tui.ladder import Situation, Step, clear_step, escape_step, exit_step
 from pi_tui.layout import Pane, arrange
+from pi_tui.outside import edit_outside
+from pi_tui.pictures import clipboard_image
 from pi_tui.screens.asking import Asking
 from pi_tui.screens.help import HelpScreen
 from pi_tui.status import rule_label, status_parts
 from pi_tui.theme import Theme
-from pi_tui.widgets.chrome import QueueLines, Rule, StatusLine, TabStrip
+from pi_tui.widgets.chrome import Rule, StatusLine, TabStrip
 from pi_tui.widgets.hints import Hints
 from pi_tui.widgets.lines import Missing, bindings_for
 from pi_tui.widgets.prompt import Prompt
+from pi_tui.widgets.queue import QueueList
 from pi_tui.work import Work
 
 if TYPE_CHECKING:
+    from pi_tui.app import PiApp
     from pi_tui.live import LiveSession
     from pi_tui.store import SessionStore
     from pi_tui.widgets.body import Body
@@ -73,8 +79,12 @@ class MainScreen(Screen[None]):
             super().__init__()
             self.live = live
 
-    def __init__(self, theme: Theme, keymap: Mapping[str, str]) -> None:
+    def __init__(
+        self, theme: Theme, keymap: Mapping[str, str], history: PromptHistory, editor: str | None = None
+    ) -> None:
         super().__init__()
+        self._history = history
+        self._editor = editor
         self._theme = theme
         self._keymap = keymap
         self.work = Work(self)
@@ -93,12 +103,12 @@ class MainScreen(Screen[None]):
         yield Static(id="blank")
         yield TabStrip(self._theme, id="tabs")
         yield Rule(self._theme, id="rule")
-        yield QueueLines(self._theme, id="queue")
+        yield QueueList(self._theme, self._keymap, id="queue")
         hints = Hints(self._theme)
         yield hints
         with Horizontal(id="entry"):
             yield Static("› ", id="mark", markup=False)
-            yield Prompt(self._keymap, hints, id="prompt")
+            yield Prompt(self._keymap, hints, self.find_hints, self._history, id="prompt")
         yield Rule(self._theme, id="foot")
         yield StatusLine(self._theme, id="status")
 
@@ -161,6 +171,13 @@ class MainScreen(Screen[None]):
         if self._body is not None:
             self._body.transcript.to_end()
 
+    def open(self, place: str, argument: str) -> None:
+        """See `View`."""
+        if place == "sessions":
+            self.action_sessions()
+        elif self.live is not None:
+            self.do(self._asking.login(self.live, argument))
+
     def leave(self) -> None:
         """See `View`."""
         self.app.exit()
@@ -169,12 +186,14 @@ class MainScreen(Screen[None]):
 
     def on_main_screen_changed(self, event: Changed) -> None:
         """Events have arrived."""
-        if event.live is not self.live or self._body is None:
-            return
         store = event.live.store
         if store.stale:
             self.do(self.work.recover(event.live))
             return
+        if event.live is not self.live or self._body is None:
+            self._refresh_chrome()
+            return
+        event.live.unseen = False
         if store.returned and not self.work.stopping:
             self.do(self.work.put_back_returned(event.live))
         if store.heads:
@@ -190,37 +209,68 @@ class MainScreen(Screen[None]):
 
     def on_prompt_submitted(self, event: Prompt.Submitted) -> None:
         """The user sends something; before there is a session it waits for it."""
-        self.do(self.work.submit(event.text, event.delivery))
+        self.do(self.work.submit(event))
 
     def on_prompt_sent_nothing(self) -> None:
         """Enter on an empty prompt."""
-        if self._situation.owed:
+        if self.work.queueing.editing is not None:
+            self.work.queueing.stop()
+        elif self._situation.owed:
             self.do(self.work.continue_turn())
+
+    def on_prompt_not_kept(self, event: Prompt.NotKept) -> None:
+        """The history cannot be written; what was sent was sent."""
+        self._complain(event.problem)
+
+    def on_prompt_key_caught(self, event: Prompt.KeyCaught) -> None:
+        """An API key where it does not belong: it is stored, or forgotten, and never sent."""
+        if event.pasted and self.live is not None:
+            self.do(self._asking.login(self.live, event.provider, event.key))
+        else:
+            self._complain("not sent: there is an API key in it. /login stores keys.")
+
+    def on_queue_list_wanted(self, event: QueueList.Wanted) -> None:
+        """A key of the messages that wait."""
+        if self.live is None:
+            return
+        match event.wish:
+            case "edit":
+                self.work.queueing.begin(self.live, event.row)
+            case "drop":
+                self.do(self.work.queueing.drop(self.live, event.row))
+            case "move":
+                self.do(self.work.queueing.move(self.live, event.row, event.place))
+
+    def on_queue_list_left(self) -> None:
+        """Back to the prompt."""
+        self._focus_pane("stream")
 
     def on_text_area_changed(self) -> None:
         """Hints depend on what is written."""
         self.find_hints()
 
     def find_hints(self) -> None:
-        """See `View`."""
-        text = self.prompt.text
+        """See `View`. What has to be asked for comes later, and until then there is nothing to choose."""
+        text, hints = self.prompt.text, self.query_one(Hints)
         if self.prompt.browsing:  # the arrows go on in the history
-            self.query_one(Hints).tell(())
+            hints.tell((), text)
+        elif self.live is not None and (word := self.prompt.file_word) is not None:
+            self._find_later(self.work.file_hints(word))
         elif self.live is not None and wants_argument(text):
-            self._find_arguments()
+            self._find_later(self.work.argument_hints(text))
         else:
-            self.query_one(Hints).tell(self.work.hints(text))
+            hints.tell(self.work.hints(text), text)
         self._refresh_chrome()
 
     @work(group="hints", exclusive=True)
-    async def _find_arguments(self) -> None:
+    async def _find_later(self, finding: Coroutine[Any, Any, list[Hint]]) -> None:
         text = self.prompt.text
         try:
-            hints = await self.work.argument_hints(text)
+            hints = await finding
         except PiError:
             hints = []  # the command itself will say what is wrong
         if text == self.prompt.text:
-            self.query_one(Hints).tell(hints)
+            self.query_one(Hints).tell(hints, text)
             self._refresh_chrome()
 
     def on_tool_pane_stopped(self, event: ToolPane.Stopped) -> None:
@@ -233,8 +283,7 @@ class MainScreen(Screen[None]):
         if what == "back":
             self.do(self.work.back())
         elif row is not None and what == "fork":
-            if self._may_leave("fork"):
-                self.do(self.work.fork(row))
+            self.do(self.work.fork(row))
         elif row is not None and (
             not self._situation.running or self._confirmed(f"{what} {row.id}", "this stops the turn")
         ):
@@ -257,7 +306,10 @@ class MainScreen(Screen[None]):
             case Step.DISARM:
                 self._disarm()
             case Step.CLOSE_LIST:
-                self.query_one(Hints).tell(())
+                self.query_one(Hints).tell((), self.prompt.text)
+                self._refresh_chrome()
+            case Step.STOP_EDITING:
+                self.work.queueing.stop()
                 self._refresh_chrome()
             case Step.LEAVE_PANE:
                 self._focus_pane("stream")
@@ -319,8 +371,32 @@ class MainScreen(Screen[None]):
         self.app.push_screen(HelpScreen(self._theme, self._keymap))
 
     def action_new_session(self) -> None:
-        if self.live is not None and self._may_leave("new session"):
+        if self.live is not None:
             self.do(self.work.new_session())
+
+    def action_next_session(self) -> None:
+        if self.live is not None:
+            self.do(self.work.next_session())
+
+    def action_sessions(self) -> None:
+        if self.live is not None:
+            self.do(self._asking.sessions())
+
+    def action_queue(self) -> None:
+        queue = self.query_one(QueueList)
+        if queue.rows:
+            queue.to_last()
+            self.set_focus(queue)
+            self._refresh_chrome()
+
+    def action_search_history(self) -> None:
+        self.do(self._asking.earlier_prompt())
+
+    def action_edit_outside(self) -> None:
+        self.do(edit_outside(cast("PiApp", self.app), self.prompt, self._editor))
+
+    def action_paste_image(self) -> None:
+        self.do(self._paste_image())
 
     # ---------------------------------------------------------------- inside
 
@@ -334,10 +410,26 @@ class MainScreen(Screen[None]):
             shell=store is not None and store.shell is not None and store.shell.running,
             stopping=self.work.stopping,
             listing=bool(self.query_one(Hints).chosen),
+            in_queue=self.query_one(QueueList).has_focus,
+            editing=self.work.queueing.editing is not None,
             draft=bool(self.prompt.text),
             owed=store is not None and store.owed,
             armed=self._armed,
         )
+
+    async def _paste_image(self) -> None:
+        """An image of the clipboard; if there is none, what was copied here."""
+        image = await asyncio.to_thread(clipboard_image) if self.prompt.takes_images else None
+        if image is not None:
+            self.prompt.attach(image)
+        elif self.app.clipboard:
+            self.prompt.paste(self.app.clipboard)
+        else:
+            self.tell(
+                "there is no image in the clipboard"
+                if self.prompt.takes_images
+                else "this model takes no images"
+            )
 
     def do(self, task: Coroutine[Any, Any, None]) -> None:
         """Run something beside the keys. What the runtime refuses is said in the stream."""
@@ -365,10 +457,6 @@ class MainScreen(Screen[None]):
         self._armed = question
         self.tell(f"{what}: press again, esc keeps on")
         return False
-
-    def _may_leave(self, what: str) -> bool:
-        """Whether another session may be shown. A turn goes on without being seen, so that is asked."""
-        return not self._situation.running or self._confirmed(what, "a turn runs here and goes on unseen")
 
     def _disarm(self) -> None:
         self._armed = ""
@@ -412,13 +500,17 @@ class MainScreen(Screen[None]):
         """Bring the lines around the panes up to date."""
         store = self.live.store if self.live is not None else None
         now = self._situation
-        self.query_one(StatusLine).tell(status_parts(store, now, self._message, self._theme))
+        others = self.work.sessions.others()
+        self.query_one(StatusLine).tell(status_parts(store, now, self._message, self._theme, others))
         if store is None:
             return
         level = f"thinking{store.thinking_level.capitalize()}"
         colour = "bashMode" if self.prompt.text.startswith("!") else level
         self.query_one("#rule", Rule).tell(rule_label(store, now, self._tick), colour)
-        self.query_one(QueueLines).tell(store.queue.steering, store.queue.follow_up)
+        self.query_one(QueueList).tell(store.queue)
+        self.work.queueing.sync()
+        self.prompt.waiting = bool(self.query_one(QueueList).rows)
+        self.prompt.takes_images = "image" in store.model.input
         self.query_one(TabStrip).tell(*_tabs(store, self._pane))
         self.prompt.running = now.busy
         if now.busy or now.shell:

@@ -32,6 +32,8 @@ class Hints(Widget):
         self.theme = theme
         self._hints: list[Hint] = []
         self._at = 0
+        self.about: str | None = None
+        """What was written when these were found."""
 
     @property
     def chosen(self) -> str:
@@ -43,8 +45,9 @@ class Hints(Widget):
         """All completions."""
         return [hint.line for hint in self._hints]
 
-    def tell(self, hints: Sequence[Hint]) -> None:
-        """Show these."""
+    def tell(self, hints: Sequence[Hint], about: str) -> None:
+        """Show these, which were found for the text `about`."""
+        self.about = about
         if list(hints) != self._hints:
             self._hints, self._at = list(hints), 0
             self.styles.height = min(len(hints), SHOWN)

@@ -16,7 +16,7 @@ import trio
 
 from pi_trio import codec
 from pi_trio.approval import GateMode, Question
-from pi_trio.errors import BusyError, SessionError
+from pi_trio.errors import BusyError, SessionError, UsageError
 from pi_trio.events import (
     AgentEnd,
     AgentSettled,
@@ -70,8 +70,9 @@ class FakeSession:
         self.hub = Hub(lambda event: None)
         self.entries: dict[str, Mapping[str, Any]] = {}
         self.leaf: str | None = None
-        self.steering: list[str] = []
-        self.follow_up: list[str] = []
+        self.steering: list[tuple[str, str]] = []
+        self.follow_up: list[tuple[str, str]] = []
+        self._items = itertools.count(1)
         self.scope: trio.CancelScope | None = None
         self.shell: trio.CancelScope | None = None
         self.questions: dict[str, Question] = {}
@@ -104,7 +105,19 @@ class FakeSession:
 
     @property
     def queue(self) -> QueueUpdate:
-        return QueueUpdate(tuple(self.steering), tuple(self.follow_up))
+        lists = self.steering, self.follow_up
+        texts = (tuple(text for _, text in each) for each in lists)
+        return QueueUpdate(*texts, *(tuple(id_ for id_, _ in each) for each in lists))
+
+    def add_queued(self, waiting: list[tuple[str, str]], text: str) -> None:
+        waiting.append((f"item-{next(self._items)}", text))
+
+    def find_queued(self, item_id: str) -> tuple[list[tuple[str, str]], int]:
+        for waiting in (self.steering, self.follow_up):
+            for place, (id_, _) in enumerate(waiting):
+                if id_ == item_id:
+                    return waiting, place
+        raise UsageError(f"Nothing with the id {item_id} waits.")
 
 
 class FakeRuntime:
@@ -133,6 +146,7 @@ class FakeRuntime:
         raise SessionError(f"there is no session {reference!r}")
 
     async def close_session(self, session_id: str) -> None:
+        self.log.append(f"close {session_id}")
         await self.abort(session_id)
         del self._sessions[session_id]
 
@@ -179,16 +193,34 @@ class FakeRuntime:
     async def steer(self, session_id: str, text: str, images: Sequence[Any] = ()) -> str:
         self.log.append(f"steer {text}")
         session = self._sessions[session_id]
-        session.steering.append(text)
+        session.add_queued(session.steering, text)
         await session.hub.emit(session.queue)
         return "queued"
 
     async def follow_up(self, session_id: str, text: str, images: Sequence[Any] = ()) -> str:
         self.log.append(f"follow_up {text}")
         session = self._sessions[session_id]
-        session.follow_up.append(text)
+        session.add_queued(session.follow_up, text)
         await session.hub.emit(session.queue)
         return "queued"
+
+    async def edit_queued(self, session_id: str, item_id: str, text: str) -> None:
+        session = self._sessions[session_id]
+        waiting, place = session.find_queued(item_id)
+        waiting[place] = (f"{item_id}'", text)
+        await session.hub.emit(session.queue)
+
+    async def remove_queued(self, session_id: str, item_id: str) -> None:
+        session = self._sessions[session_id]
+        waiting, place = session.find_queued(item_id)
+        del waiting[place]
+        await session.hub.emit(session.queue)
+
+    async def move_queued(self, session_id: str, item_id: str, place: int) -> None:
+        session = self._sessions[session_id]
+        waiting, old = session.find_queued(item_id)
+        waiting.insert(place, waiting.pop(old))
+        await session.hub.emit(session.queue)
 
     async def abort(self, session_id: str) -> None:
         session = self._sessions[session_id]

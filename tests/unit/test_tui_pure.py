@@ -21,10 +21,12 @@ from pi_tui.ladder import Situation, Step, clear_step, escape_step, exit_step
 from pi_tui.layout import arrange
 from pi_tui.screens.main import MainScreen
 from pi_tui.screens.question import QuestionScreen
+from pi_tui.screens.sessions import SessionsScreen
 from pi_tui.status import key_hints
 from pi_tui.terminal import EnduringWriter, KeyParser
 from pi_tui.theme import bundled_folder, load_theme
 from pi_tui.widgets.prompt import Prompt
+from pi_tui.widgets.queue import QueueList
 from pi_tui.widgets.session_tree import SessionTree
 from pi_tui.widgets.tool_pane import ToolPane
 
@@ -45,6 +47,9 @@ from pi_tui.widgets.tool_pane import ToolPane
         (Situation(running=True, summarising=True), Step.STOP_SUMMARY),
         (Situation(shell=True, draft=True), Step.STOP_SHELL),
         (Situation(running=True, pane="tree", armed="go"), Step.DISARM),
+        (Situation(running=True, in_queue=True), Step.ABORT),
+        (Situation(in_queue=True), Step.LEAVE_PANE),
+        (Situation(running=True, editing=True), Step.STOP_EDITING),
     ],
 )
 def test_escape(situation, step):
@@ -79,6 +84,8 @@ SITUATIONS = st.builds(
     stopping=st.booleans(),
     draft=st.booleans(),
     armed=st.sampled_from(["", "quit"]),
+    in_queue=st.booleans(),
+    editing=st.booleans(),
 )
 
 
@@ -142,6 +149,8 @@ def test_every_key_has_its_action(key: Key):
     places = {
         "everywhere": MainScreen,
         "prompt": Prompt,
+        "queue": QueueList,
+        "sessions": SessionsScreen,
         "tree": SessionTree,
         "tools": ToolPane,
         "question": QuestionScreen,
