@@ -9,10 +9,12 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
+from textual import events
 from textual.app import App
 from textual.binding import BindingType
 
 from pi_trio.errors import PiError
+from pi_tui.attention import Attention
 from pi_tui.bridge import Bridge, OpenRuntime
 from pi_tui.history import PromptHistory
 from pi_tui.screens.main import MainScreen
@@ -62,6 +64,9 @@ class PiApp(App[None]):
         self._settle = settle
         self._bridge: Bridge | None = None
         self._lent = False
+        self._started = False
+        self._typed_early: list[events.Event] = []
+        self.attention = Attention(self._write_to_terminal, self._is_away, time.monotonic)
         self._keymap_chosen = dict(keymap or {})
         self._theme = theme
         self._history = history or PromptHistory()
@@ -84,7 +89,17 @@ class PiApp(App[None]):
         self.set_keymap(self._keymap_chosen)
         self.call_after_refresh(self._start)
 
-    def _start(self) -> None:
+    async def on_event(self, event: events.Event) -> None:
+        """What is typed before the first frame waits for the prompt."""
+        if isinstance(event, events.Key | events.Paste) and not self._started and not event.is_forwarded:
+            self._typed_early.append(event)
+        else:
+            await super().on_event(event)
+
+    async def _start(self) -> None:
+        self._started = True
+        for event in self._typed_early:
+            await super().on_event(event)
         self._main.do(asyncio.to_thread(self._history.load))
         self.run_worker(self._settle_and_start())
 
@@ -119,6 +134,28 @@ class PiApp(App[None]):
         """A runtime that ends by itself takes the screen with it."""
         self.failure = await bridge.ended() or self.failure
         self.exit(return_code=1)
+
+    @property
+    def last_answer(self) -> str:
+        """What the model said last in the current session, as far as it is loaded."""
+        live = self._main.live
+        return live.store.last_answer if live is not None else ""
+
+    def on_app_focus(self) -> None:
+        """The user is here again."""
+        self.attention.back()
+
+    def on_unmount(self) -> None:
+        """The program ends."""
+        self.attention.back()
+
+    def _is_away(self) -> bool:
+        return not self.app_focus
+
+    def _write_to_terminal(self, data: str) -> None:
+        """Textual has no way to send a title."""
+        if self._driver is not None and not self.is_headless and not self._lent:
+            self._driver.write(data)
 
     def end_by(self, number: int) -> None:
         """End because of a signal. ctrl+c in a program that has the terminal now is that program's."""

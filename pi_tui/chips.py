@@ -49,6 +49,10 @@ class Chips:
         """The text as it means the same without chips: pastes in their places, images as paths."""
         return _MARK.sub(lambda mark: str(self.images.get(mark[0], mark[0])), self.unfold(text))
 
+    def disarm(self, text: str) -> str:
+        """A text from elsewhere, in which nothing is taken for a chip."""
+        return _MARK.sub(lambda mark: f"({mark[0][1:-1]})" if self._is_chip(mark[0]) else mark[0], text)
+
     def images_in(self, text: str) -> list[Path]:
         """The images whose marks are in a text, in their order."""
         return [self.images[mark[0]] for mark in _MARK.finditer(text) if mark[0] in self.images]

@@ -17,8 +17,8 @@ _OTHER_KEYS = re.compile("\x1b\\[27;(\\d+);(\\d+)~")
 _KITTY = re.compile("\x1b\\[(\\d+)(?::(\\d*))?(?::(\\d*))?(?:;(\\d*)(?::(\\d+))?)?(?:;([\\d:]*))?u")
 _ALT_CHARACTER = re.compile("\x1b([a-z0-9<>.,/=_-])")
 
-SHIFT = 1
-"""The bits of a modifier: shift 1, alt 2, ctrl 4, and from 64 on what a lock key adds."""
+SHIFT, ALT = 1, 2
+"""Bits of a modifier; ctrl is 4, and from 64 on there is what a lock key adds."""
 
 _LOCKS = 64 | 128
 _PRIVATE = range(0xE000, 0xF900)
@@ -48,8 +48,10 @@ def _plain(found: re.Match[str]) -> str:
     if event == _RELEASED or number > sys.maxunicode:
         return ""
     bits = (int(modifiers or 1) - 1) & ~_LOCKS
-    if bits <= SHIFT and (typed := _typed(number, shifted, text, shift=bool(bits))):
-        return typed
+    if bits <= (SHIFT | ALT if text else SHIFT):  # Alt composes letters on some keyboards
+        typed = _typed(number, shifted, text, shift=bool(bits & SHIFT))
+        if typed:
+            return typed
     if bits > SHIFT:
         number = int(base) if base else ord(_CYRILLIC.get(chr(number), chr(number)))
     return f"\x1b[{number}u" if not bits else f"\x1b[{number};{bits + 1}u"

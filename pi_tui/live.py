@@ -156,9 +156,13 @@ class LiveSession:
         """Run a slash command. None if the line is a text for the model."""
         told = await self._bridge.call(lambda runtime: run_command(runtime, self.id, line))
         if told is not None and told.session_id == self.id:
-            self.store.adopt(await self._bridge.call(lambda runtime: runtime.snapshot(self.id)))
+            await self.adopt()
             self._subscription.flush()
         return told
+
+    async def adopt(self) -> None:
+        """Take over what no event tells, such as another model."""
+        self.store.adopt(await self._bridge.call(lambda runtime: runtime.snapshot(self.id)))
 
     async def commands(self) -> list[CommandInfo]:
         """All slash commands of the session."""
@@ -177,7 +181,7 @@ class LiveSession:
         self.store.model = await self._bridge.call(
             lambda runtime: runtime.set_model(self.id, model.reference)
         )
-        self.store.adopt(await self._bridge.call(lambda runtime: runtime.snapshot(self.id)))
+        await self.adopt()
 
     async def set_thinking_level(self, level: str) -> None:
         """Think this much from the next request on."""

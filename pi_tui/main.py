@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from pi_trio.cli.options import add_session_arguments, make_parser, open_chosen_session, parse, runtime_config
 from pi_trio.errors import PiError
+from pi_trio.text import sanitise
 
 if TYPE_CHECKING:
     from pi_trio.remote.interface import Runtime, Snapshot
@@ -51,7 +52,9 @@ def run_app(app: PiApp) -> int:
         traceback.print_exception(app.failure)
         return 1
     if status == 0 and app.resume is not None:
-        sys.stdout.write(f"To go on with it: pi-tui --session {app.resume}\n")
+        answer = sanitise(app.last_answer)
+        sys.stdout.write(f"{answer}\n\n" if answer else "")
+        sys.stdout.write(f"To go on with it:\npi-tui --session {app.resume}\n")
     return status
 
 

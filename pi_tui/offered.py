@@ -55,9 +55,9 @@ class Offered:
         """The providers that need a key."""
         return await self._bridge.call(lambda runtime: _keys(runtime).key_places())
 
-    async def store_key(self, provider: str, key: str) -> str:
-        """Store a key; the file that it is in."""
-        return await self._bridge.call(lambda runtime: _keys(runtime).store_key(provider, key))
+    async def store_key(self, session_id: str, provider: str, key: str) -> str:
+        """Store a key; the file that it is in. The session may have another model then."""
+        return await self._bridge.call(lambda runtime: _keys(runtime).store_key(session_id, provider, key))
 
     # ---------------------------------------------------------------- session files
 

@@ -195,6 +195,14 @@ class SessionStore:
         return [text_of(item.message.content) for item in self.items if isinstance(item.message, UserMessage)]
 
     @property
+    def last_answer(self) -> str:
+        """The text of the last answer on this path that has one and is loaded."""
+        answers = (
+            item.message for item in reversed(self.items) if isinstance(item.message, AssistantMessage)
+        )
+        return next((text for answer in answers if (text := text_of(answer.content).strip())), "")
+
+    @property
     def turn_number(self) -> int:
         """The number of the last prompt on this path, from 1; 0 before the first."""
         return max((row.number for row in self.tree.rows if row.active), default=0)

@@ -212,13 +212,10 @@ class Work:
             await self.switch(lambda runtime: runtime.open_session(row.path or row.id))
 
     async def log_in(self, live: LiveSession, provider: str, key: str) -> None:
-        """Store a key. A session that only had the demo model gets one of the provider's."""
-        path = await self.offered.store_key(provider, key)
+        """Store a key. A session that has the demo model for want of one gets a model of the provider."""
+        path = await self.offered.store_key(live.id, provider, key)
+        await live.adopt()
         live.store.say(f"The key of {provider} is stored in {path}.")
-        if live.store.model.provider == "demo":
-            models = [model for model in await live.models() if model.provider == provider]
-            if models:
-                await live.set_model(models[0])
         self._view.sync()
 
     async def _learn_commands(self) -> None:

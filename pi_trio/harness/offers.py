@@ -10,9 +10,11 @@ from pathlib import Path
 import trio
 
 from pi_trio.errors import ConfigError, StorageError, UsageError
+from pi_trio.llm import demo
 from pi_trio.llm.auth import checked_key, literal
 from pi_trio.llm.auth_file import read_entries, store_entry
 from pi_trio.llm.catalogue import Provider
+from pi_trio.llm.protocol import Model
 from pi_trio.llm.registry import Models
 from pi_trio.remote.interface import Snapshot
 from pi_trio.remote.offers import KeptSession, KeyPlace, Surroundings
@@ -94,7 +96,7 @@ class Offers(ABC):
         providers = (each for each in self.registry.providers if not each.keys.keyless)
         return [KeyPlace(each.id, each.name, self.registry.key_source(each.id)) for each in providers]
 
-    async def store_key(self, provider: str, key: str) -> str:
+    async def store_key(self, session_id: str, provider: str, key: str) -> str:
         """See `KeepsKeys`."""
         if not key.strip():
             raise ConfigError("No key was given; nothing was stored.")
@@ -102,6 +104,8 @@ class Offers(ABC):
         entry = {"type": "api_key", "key": literal(checked_key(key.strip(), "key that was given"))}
         await trio.to_thread.run_sync(store_entry, path, known.id, entry)
         self.registry.reload()
+        if known.models and not self.config.demo and self.model_of(session_id).provider == demo.PROVIDER:
+            await self.set_model(session_id, known.models[0].reference)
         return str(path)
 
     # ------------------------------------------------------------------ the machine
@@ -151,6 +155,14 @@ class Offers(ABC):
     @abstractmethod
     def folder_of(self, session_id: str) -> Path:
         """The folder that an open session works in."""
+
+    @abstractmethod
+    def model_of(self, session_id: str) -> Model:
+        """The model of an open session."""
+
+    @abstractmethod
+    async def set_model(self, session_id: str, reference: str) -> Model:
+        """See `Runtime`."""
 
     @abstractmethod
     async def set_session_name(self, session_id: str, name: str | None) -> None:

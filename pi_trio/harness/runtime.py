@@ -368,6 +368,10 @@ class LocalRuntime(Offers):
             raise UsageError(f"The session {session_id} is not open.")
         return hosted
 
+    def model_of(self, session_id: str) -> Model:
+        """See `Offers`."""
+        return self._open(session_id).harness.model
+
     def folder_of(self, session_id: str) -> Path:
         """See `Offers`."""
         return self._open(session_id).environment.cwd

@@ -94,8 +94,12 @@ class KeepsKeys(Protocol):
     async def key_places(self) -> Sequence[KeyPlace]:
         """The providers that need a key."""
 
-    async def store_key(self, provider: str, key: str) -> str:
-        """Store a key for its owner alone; the file that it is in. Raises `ConfigError`, `StorageError`."""
+    async def store_key(self, session_id: str, provider: str, key: str) -> str:
+        """Store a key for its owner alone; the file that it is in.
+
+        A session that has the demo model for want of a key gets a model of the provider. Raises
+        `ConfigError` and `StorageError`.
+        """
 
 
 @runtime_checkable

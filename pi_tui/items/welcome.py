@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
+from rich.cells import cell_len
 from textual.strip import Strip
 
 from pi_trio.approval import GateMode
@@ -12,7 +13,7 @@ from pi_trio.llm import demo
 from pi_trio.llm.protocol import Model
 from pi_trio.remote.interface import SessionInfo
 from pi_trio.remote.offers import Surroundings
-from pi_tui.items.paint import BOLD, Look, indented, line, painted, wrapped
+from pi_tui.items.paint import BOLD, Look, Span, indented, line, painted, wrapped
 from pi_tui.items.words import plural, short_path
 
 __all__ = ["suggestions", "welcome"]
@@ -65,7 +66,7 @@ def welcome(
     version = f" {around.version}" if around else ""
     place = f" in {short_path(session.cwd, home)}"
     strips = [
-        line(look.width, [(f"pi_trio{version}", accent + BOLD), (place, text), (_place(around), muted)]),
+        *_heading([(f"pi_trio{version}", accent + BOLD), (place, text)], (_place(around), muted), look),
         _blank(look),
         *rows("model", notice),
         *rows("", "nothing sent, nothing spent until your first Enter"),
@@ -78,6 +79,14 @@ def welcome(
         strips.append(line(look.width, [(f"{number}  ", accent), (suggestion, text), (about, muted)]))
     strips += [line(look.width, [("   (a number fills the prompt; Enter sends)", muted)]), _blank(look)]
     return strips + [_commands(pair, look) for pair in _COMMANDS]
+
+
+def _heading(where: list[Span], about: Span, look: Look) -> list[Strip]:
+    """One line, or two where the path is long."""
+    room = look.width - sum(cell_len(text) for text, _ in where)
+    if cell_len(about[0]) <= room:
+        return [line(look.width, [*where, about])]
+    return [line(look.width, where), line(look.width, [(about[0].removeprefix(" · "), about[1])])]
 
 
 def _place(around: Surroundings | None) -> str:

@@ -31,6 +31,8 @@ class Dialog(ModalScreen[T]):
     """
     answers: frozenset[str] = frozenset()
     """The actions that are answers."""
+    first = "Details"
+    """What takes the keys at first."""
 
     def __init__(
         self, title: str, hint: str, theme: Theme, clock: Callable[[], float], *, deaf: float = DEAF
@@ -52,7 +54,7 @@ class Dialog(ModalScreen[T]):
     def on_mount(self) -> None:
         """Nothing else takes keys now."""
         self.query_one(Rule).tell(self._heading, "borderAccent")
-        self.query_one(Details).focus()
+        self.query_one(self.first).focus()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Answers are not heard at first."""

@@ -7,7 +7,7 @@ panes are mounted when the runtime has one to show.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from textual import events, work
@@ -34,7 +34,7 @@ from pi_tui.widgets.chrome import Rule, StatusLine, TabStrip
 from pi_tui.widgets.hints import Hints
 from pi_tui.widgets.lines import Missing, bindings_for
 from pi_tui.widgets.prompt import Prompt
-from pi_tui.widgets.queue import QueueList
+from pi_tui.widgets.queue import QueueList, QueueRow, Wish
 from pi_tui.work import Work
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ class MainScreen(Screen[None]):
         yield Static(id="blank")
         yield TabStrip(self._theme, id="tabs")
         yield Rule(self._theme, id="rule")
-        yield QueueList(self._theme, self._keymap, id="queue")
+        yield QueueList(self._theme, self._keymap, self._with_queued, self.to_stream, id="queue")
         hints = Hints(self._theme)
         yield hints
         with Horizontal(id="entry"):
@@ -190,6 +190,7 @@ class MainScreen(Screen[None]):
         if store.stale:
             self.do(self.work.recover(event.live))
             return
+        cast("PiApp", self.app).attention.sync(event.live)
         if event.live is not self.live or self._body is None:
             self._refresh_chrome()
             return
@@ -229,21 +230,17 @@ class MainScreen(Screen[None]):
         else:
             self._complain("not sent: there is an API key in it. /login stores keys.")
 
-    def on_queue_list_wanted(self, event: QueueList.Wanted) -> None:
+    def _with_queued(self, wish: Wish, row: QueueRow, place: int) -> None:
         """A key of the messages that wait."""
         if self.live is None:
             return
-        match event.wish:
+        match wish:
             case "edit":
-                self.work.queueing.begin(self.live, event.row)
+                self.work.queueing.begin(self.live, row)
             case "drop":
-                self.do(self.work.queueing.drop(self.live, event.row))
+                self.do(self.work.queueing.drop(self.live, row))
             case "move":
-                self.do(self.work.queueing.move(self.live, event.row, event.place))
-
-    def on_queue_list_left(self) -> None:
-        """Back to the prompt."""
-        self._focus_pane("stream")
+                self.do(self.work.queueing.move(self.live, row, place))
 
     def on_text_area_changed(self) -> None:
         """Hints depend on what is written."""
@@ -255,18 +252,17 @@ class MainScreen(Screen[None]):
         if self.prompt.browsing:  # the arrows go on in the history
             hints.tell((), text)
         elif self.live is not None and (word := self.prompt.file_word) is not None:
-            self._find_later(self.work.file_hints(word))
+            self._find_later(text, lambda: self.work.file_hints(word))
         elif self.live is not None and wants_argument(text):
-            self._find_later(self.work.argument_hints(text))
+            self._find_later(text, lambda: self.work.argument_hints(text))
         else:
             hints.tell(self.work.hints(text), text)
         self._refresh_chrome()
 
     @work(group="hints", exclusive=True)
-    async def _find_later(self, finding: Coroutine[Any, Any, list[Hint]]) -> None:
-        text = self.prompt.text
+    async def _find_later(self, text: str, find: Callable[[], Awaitable[list[Hint]]]) -> None:
         try:
-            hints = await finding
+            hints = await find()
         except PiError:
             hints = []  # the command itself will say what is wrong
         if text == self.prompt.text:

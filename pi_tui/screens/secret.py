@@ -28,6 +28,8 @@ class SecretScreen(Dialog[str | None]):
         Binding("escape,ctrl+c", "leave", show=False, priority=True),
     ]
 
+    first = "Input"
+
     def __init__(self, title: str, text: str, secret: str, theme: Theme, clock: Callable[[], float]) -> None:
         super().__init__(title, "enter store · esc forget it", theme, clock, deaf=0.0)
         self._text = text
@@ -37,11 +39,6 @@ class SecretScreen(Dialog[str | None]):
         """The words, the keys, and the line."""
         yield from super().compose()
         yield Input(self._secret, password=True, placeholder="paste the key")
-
-    def on_mount(self) -> None:
-        """The line takes the keys."""
-        super().on_mount()
-        self.query_one(Input).focus()
 
     def draw(self, look: Look) -> Sequence[Strip]:
         """What becomes of it."""

@@ -277,7 +277,7 @@ class SessionsScreen(ModalScreen[Choice | None]):
 def _row_of(live: LiveSession, *, shown: bool) -> SessionRow:
     session = live.store.session
     prompts = live.store.prompts()
-    title = session.name or (prompts[-1] if prompts else "(nothing said yet)")
+    title = session.name or (prompts[0] if prompts else "(nothing said yet)")
     return SessionRow(
         id=session.id,
         title=title,

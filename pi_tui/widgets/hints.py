@@ -32,6 +32,8 @@ class Hints(Widget):
         self.theme = theme
         self._hints: list[Hint] = []
         self._at = 0
+        self.moved = False
+        """Whether somebody chose among them."""
         self.about: str | None = None
         """What was written when these were found."""
 
@@ -49,12 +51,13 @@ class Hints(Widget):
         """Show these, which were found for the text `about`."""
         self.about = about
         if list(hints) != self._hints:
-            self._hints, self._at = list(hints), 0
+            self._hints, self._at, self.moved = list(hints), 0, False
             self.styles.height = min(len(hints), SHOWN)
             self.refresh()
 
     def move(self, by: int) -> None:
         """Move the cursor, around the ends."""
+        self.moved = True
         self._at = (self._at + by) % max(len(self._hints), 1)
         self.refresh()
 

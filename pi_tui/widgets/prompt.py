@@ -17,7 +17,7 @@ from pi_tui.history import PromptHistory
 from pi_tui.pictures import pasted_image
 from pi_tui.widgets.editor import Editor
 from pi_tui.widgets.hints import Hints
-from pi_tui.widgets.lines import bindings_for, own_actions
+from pi_tui.widgets.lines import bindings_for, own_actions, passed_on
 
 __all__ = ["Delivery", "Prompt"]
 
@@ -100,6 +100,7 @@ class Prompt(Editor):
         self._history: Sequence[str] = ()
         self._browsing: int | None = None
         self._draft = ""
+        self._with_images: set[str] = set()
 
     @property
     def browsing(self) -> bool:
@@ -138,6 +139,8 @@ class Prompt(Editor):
     def take_draft(self) -> str:
         """What is written, with pastes unfolded, leaving the prompt empty."""
         text = self.chips.unfold(self.text).strip()
+        if self.chips.images_in(text):
+            self._with_images.add(text)
         self.write("")
         self._browsing = None
         return text
@@ -201,6 +204,8 @@ class Prompt(Editor):
 
     async def _on_key(self, event: events.Key) -> None:
         """Run keys in the order in which they were typed."""
+        if passed_on(self, event):
+            return
         action = self._actions.get(event.key)
         if action is not None:
             event.stop()
@@ -284,7 +289,10 @@ class Prompt(Editor):
         return self._hints.chosen if self._hints.about == self.text else ""
 
     def _completes(self) -> bool:
+        """Whether Enter takes the completion. What is typed of an argument counts as it stands."""
         chosen = self._chosen
+        if " " in chosen and not chosen.startswith("@") and not self._hints.moved:
+            return False
         written = self.file_word if chosen.startswith("@") else self.text
         return bool(chosen) and written not in self._hints.lines
 
@@ -320,5 +328,5 @@ class Prompt(Editor):
 
     def _written(self, text: str) -> str:
         """A text as it comes back: to be edited, unless each key would lay out far too much again."""
-        text = sanitise(text)
+        text = sanitise(text if text in self._with_images else self.chips.disarm(text))
         return text if len(text) <= MOST_CHARACTERS else self.chips.fold(text)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, TypeAlias
 
 from attrs import frozen
 from textual import events
-from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
 
@@ -15,9 +14,9 @@ from pi_trio.events import QueueUpdate
 from pi_tui.items.paint import BOLD, Span, line, one_line
 from pi_tui.keymap import hint
 from pi_tui.theme import Theme
-from pi_tui.widgets.lines import bindings_for, own_actions, styled
+from pi_tui.widgets.lines import bindings_for, own_actions, passed_on, styled
 
-__all__ = ["QueueList", "QueueRow", "queue_rows"]
+__all__ = ["QueueList", "QueueRow", "Wish", "queue_rows"]
 
 SHOWN = 4
 """Waiting messages in view at a time."""
@@ -46,27 +45,29 @@ def queue_rows(queue: QueueUpdate) -> list[QueueRow]:
 
 
 class QueueList(Widget, can_focus=True):
-    """Without messages it takes no room. The cursor is seen while it has the keys."""
+    """Without messages it takes no room. The cursor is seen while it has the keys.
+
+    `wanted` is called with what is to be done with a row, and for a move with its new place; `leave`
+    gives the keys to the prompt. Both at once, so that the next key is for whom it was meant.
+    """
 
     DEFAULT_CSS = """
     QueueList { height: 0; }
     """
     BINDINGS = bindings_for("queue")
 
-    class Wanted(Message):
-        """A key: what is to be done with a row. `place` is where it is to go."""
-
-        def __init__(self, wish: Wish, row: QueueRow, place: int = 0) -> None:
-            super().__init__()
-            self.wish = wish
-            self.row = row
-            self.place = place
-
-    class Left(Message):
-        """The keys are for the prompt again."""
-
-    def __init__(self, theme: Theme, keymap: Mapping[str, str], *, id: str | None = None) -> None:  # noqa: A002
+    def __init__(
+        self,
+        theme: Theme,
+        keymap: Mapping[str, str],
+        wanted: Callable[[Wish, QueueRow, int], None],
+        leave: Callable[[], None],
+        *,
+        id: str | None = None,  # noqa: A002  # Textual's name
+    ) -> None:
         super().__init__(id=id)
+        self._wanted = wanted
+        self._leave = leave
         self.theme = theme
         self._actions = own_actions(self, keymap)
         here = {"app.queue.edit": "edits", "app.queue.earlier": "moves", "app.queue.drop": "drops"}
@@ -87,7 +88,7 @@ class QueueList(Widget, can_focus=True):
         self.styles.height = min(len(rows), SHOWN)
         self.refresh()
         if not rows and self.has_focus:
-            self.post_message(self.Left())
+            self._leave()
 
     def to_last(self) -> None:
         """Go to the message that was written last."""
@@ -97,6 +98,8 @@ class QueueList(Widget, can_focus=True):
     # ---------------------------------------------------------------- keys
 
     async def _on_key(self, event: events.Key) -> None:
+        if passed_on(self, event):
+            return
         action = self._actions.get(event.key)
         if action is not None:
             event.stop()
@@ -105,7 +108,7 @@ class QueueList(Widget, can_focus=True):
 
     def action_move(self, by: int) -> None:
         if self._at + by >= len(self.rows):
-            self.post_message(self.Left())
+            self._leave()
         self._at = min(max(self._at + by, 0), len(self.rows) - 1)
         self.refresh()
 
@@ -120,11 +123,11 @@ class QueueList(Widget, can_focus=True):
         row = self.rows[self._at] if self.rows else None
         last = sum(each.how == row.how for each in self.rows) - 1 if row else 0
         if row is not None and 0 <= row.place + by <= last:
-            self.post_message(self.Wanted("move", row, row.place + by))
+            self._wanted("move", row, row.place + by)
 
     def _want(self, wish: Wish) -> None:
         if self.rows:
-            self.post_message(self.Wanted(wish, self.rows[self._at]))
+            self._wanted(wish, self.rows[self._at], 0)
 
     def on_focus(self) -> None:
         """The cursor is seen."""

@@ -13,6 +13,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import trio
+from attrs import evolve
 
 from pi_trio import codec
 from pi_trio.approval import GateMode, Question
@@ -52,12 +53,13 @@ from pi_trio.messages import (
     text_of,
 )
 from pi_trio.remote.interface import CommandInfo, Moved, SessionInfo, Snapshot
+from pi_trio.remote.offers import KeptSession, KeyPlace, Surroundings
 from pi_trio.session.tree import EntryHead
 from pi_trio.tool import ToolResult
 
 MODELS = (
     Model("fake-1", provider="fake", cost=ModelCost(1, 5), context_window=100_000),
-    Model("fake-2", provider="fake", reasoning=True, context_window=100_000),
+    Model("fake-2", provider="fake", reasoning=True, context_window=100_000, input=("text", "image")),
 )
 MODEL = MODELS[0]
 
@@ -126,6 +128,9 @@ class FakeRuntime:
     def __init__(self, nursery: trio.Nursery, entries: Sequence[Mapping[str, Any]] = ()) -> None:
         self.log: list[str] = []
         self.answers: dict[str, str] = {}
+        self.keys: dict[str, str] = {}
+        self.images: list[str] = []
+        self.kept: dict[str, KeptSession] = {}
         self._nursery = nursery
         self._entries = entries
         self._sessions: dict[str, FakeSession] = {}
@@ -143,6 +148,8 @@ class FakeRuntime:
         return await self.new_session()
 
     async def open_session(self, reference: str) -> Snapshot:
+        if reference in self.kept:
+            return await self.snapshot(self._add(conversation(1, prompt=f"in {reference}")).id)
         raise SessionError(f"there is no session {reference!r}")
 
     async def close_session(self, session_id: str) -> None:
@@ -186,6 +193,7 @@ class FakeRuntime:
         if session.scope is not None:
             raise BusyError("a run is in progress")
         self.log.append(f"prompt {text}")
+        self.images += [image.mime_type for image in images]
         session.scope, session.idle = trio.CancelScope(), trio.Event()
         self._nursery.start_soon(self._run, session, session.scope, text)
         return "started"
@@ -267,7 +275,7 @@ class FakeRuntime:
 
     async def set_model(self, session_id: str, reference: str) -> Model:
         session = self._sessions[session_id]
-        session.model = next(model for model in MODELS if model.reference == reference)
+        session.model = next(model for model in MODELS if reference in (model.reference, model.id))
         return session.model
 
     async def set_mode(self, session_id: str, mode: GateMode) -> None:
@@ -341,6 +349,57 @@ class FakeRuntime:
             await trio.sleep_forever()
         session.scope = None
         session.idle.set()
+
+    # ------------------------------------------------------------------ offers
+
+    async def list_sessions(self, words: str = "", *, everywhere: bool = False) -> Sequence[KeptSession]:
+        wanted = words.lower().split()
+        return [
+            each
+            for each in self.kept.values()
+            if all(word in f"{each.name} {each.first_message}".lower() for word in wanted)
+            and (everywhere or each.cwd == "/project")
+        ]
+
+    async def preview_session(self, path: str) -> tuple[str, str]:
+        return f"last prompt of {path}", f"last answer of {path}"
+
+    async def rename_session(self, path: str, name: str) -> None:
+        self.log.append(f"rename {path} {name}")
+        self.kept[path] = evolve(self.kept[path], name=name)
+
+    async def delete_session(self, path: str) -> bool:
+        self.log.append(f"delete {path}")
+        del self.kept[path]
+        return True
+
+    async def copy_session(self, path: str, folder: str) -> Snapshot:
+        if folder == "/nowhere":
+            raise UsageError("/nowhere is not a folder.")
+        self.log.append(f"copy {path} {folder}")
+        return await self.new_session()
+
+    async def key_places(self) -> Sequence[KeyPlace]:
+        return [KeyPlace("anthropic", "Anthropic"), KeyPlace("openai", "OpenAI", "key from OPENAI_API_KEY")]
+
+    async def store_key(self, session_id: str, provider: str, key: str) -> str:
+        self.keys[provider] = key
+        return "/agent/auth.json"
+
+    async def surroundings(self, session_id: str) -> Surroundings:
+        return Surroundings(
+            version="9.9",
+            sessions=3,
+            trust="nothing here needs trust",
+            local=("Ollama: tiny (4,096 tokens, too few for much work)",),
+            pi="/home/.pi/agent: 2 sessions",
+        )
+
+    async def examine(self) -> Sequence[str]:
+        return ["  ok versions: all"]
+
+    async def complete_file(self, session_id: str, word: str) -> Sequence[str]:
+        return [each for each in ("src/main.py", "a b.txt", "notes.md") if word in each]
 
     async def ask(self, session_id: str, *questions: Question) -> None:
         """Put questions, as the gate of a call would."""

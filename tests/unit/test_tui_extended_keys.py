@@ -29,6 +29,7 @@ def _keys(data: str) -> list[tuple[str, str | None]]:
         *((f"\x1b[{57399 + digit};129u", str(digit)) for digit in range(10)),
         *((f"\x1b[{code}u", sign) for code, sign in zip(range(57409, 57414), "./*-+", strict=True)),
         ("\x1b[57400;1;49u", "1"),
+        ("\x1b[97;3;229u", "å"),  # Option and a
     ],
 )
 def test_keys_that_type_something(data, typed):
