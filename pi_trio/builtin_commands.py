@@ -98,7 +98,7 @@ async def _new(context: CommandContext, _arguments: str) -> None:
 
 async def _resume(context: CommandContext, arguments: str) -> None:
     if not arguments:
-        if not context.open("sessions"):
+        if not context.open_view("sessions", ""):
             raise UsageError("Say which session: /resume PATH, or a part of its id.")
         return
     snapshot = await context.runtime.open_session(arguments)
@@ -241,7 +241,7 @@ async def _login(context: CommandContext, arguments: str) -> None:
         raise UsageError(
             "Not stored: keys are asked for, so that none stands on the screen. Say /login alone."
         )
-    if not context.open("login", provider):
+    if not context.open_view("login", provider):
         context.tell(
             f"Keys are not typed where they are seen: `pi-trio auth login {provider or 'PROVIDER'}`."
         )

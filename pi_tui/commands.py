@@ -10,13 +10,10 @@ from functools import cache
 
 from attrs import define, field
 
-from pi_trio.commands import Commands
+from pi_trio.commands import Commands, View
 from pi_trio.remote.interface import CommandInfo, Runtime
 
-__all__ = ["PLACES", "Told", "all_commands", "completions", "run_command"]
-
-PLACES = ("login", "sessions")
-"""What the screen has a place for."""
+__all__ = ["Told", "all_commands", "completions", "run_command"]
 
 
 @define
@@ -27,9 +24,8 @@ class Told:
     session_id: str
     lines: list[str] = field(factory=list)
     text: str = ""
-    place: str = ""
-    argument: str = ""
     ended: bool = False
+    view: tuple[View, str] | None = None
 
     def tell(self, text: str) -> None:
         """See `CommandContext`."""
@@ -43,14 +39,14 @@ class Told:
         """See `CommandContext`."""
         self.text = text
 
-    def open(self, what: str, argument: str = "") -> bool:
-        """See `CommandContext`."""
-        self.place, self.argument = what, argument
-        return what in PLACES
-
     def quit(self) -> None:
         """See `CommandContext`."""
         self.ended = True
+
+    def open_view(self, view: View, argument: str) -> bool:
+        """See `CommandContext`."""
+        self.view = (view, argument)
+        return True
 
 
 async def run_command(runtime: Runtime, session_id: str, line: str) -> Told | None:

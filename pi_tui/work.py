@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pi_trio.approval import Question
+    from pi_trio.commands import View as CommandView
     from pi_trio.llm.protocol import Model
     from pi_trio.remote.interface import CommandInfo, Runtime, Snapshot
     from pi_tui.bridge import Bridge
@@ -65,8 +66,8 @@ class View(Protocol):
     def to_end(self) -> None:
         """Follow the end of the stream."""
 
-    def open(self, place: str, argument: str) -> None:
-        """Open a place that a command names."""
+    def open_view(self, view: CommandView, argument: str) -> None:
+        """Open what a command asks for."""
 
     def leave(self) -> None:
         """End the program."""
@@ -298,8 +299,8 @@ class Work:
         await self._learn_commands()  # it may have brought others
         self._view.to_end()
         self._view.sync()
-        if told.place:
-            self._view.open(told.place, told.argument)
+        if told.view is not None:
+            self._view.open_view(*told.view)
         if told.ended:
             self._view.leave()
         return True

@@ -16,7 +16,7 @@ from pi_trio.approval import Answer, GateMode
 from pi_trio.errors import BusyError, StorageError, UsageError
 from pi_trio.events import CompactionResult, QueueUpdate, ThinkingLevelChanged
 from pi_trio.harness.choices import choose_level, choose_model, notice_of
-from pi_trio.harness.configured import gate_policy, harness_options, tools_for
+from pi_trio.harness.configured import gate_policy, harness_options, tool_choice
 from pi_trio.harness.furnishing import Furnishing
 from pi_trio.harness.harness import AgentHarness, HarnessOptions
 from pi_trio.harness.offers import Offers
@@ -239,7 +239,7 @@ class LocalRuntime(Offers):
         hosted = self._open(session_id)
         hosted.policy.mode = mode
         hosted.furnishing.set_tools(
-            hosted.harness, tools_for(hosted.furnishing.config, hosted.environment, mode)
+            hosted.harness, tool_choice(hosted.furnishing.config, hosted.environment, mode)
         )
 
     # ------------------------------------------------------------------ the tree
@@ -427,7 +427,7 @@ class LocalRuntime(Offers):
             furnishing.config,
             stream_function=self.registry.stream_function,
             credential=self._credential,
-            tools=tools_for(furnishing.config, environment, mode),
+            choice=tool_choice(furnishing.config, environment, mode),
             sections=furnishing.sections,
         )
 

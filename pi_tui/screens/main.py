@@ -38,6 +38,7 @@ from pi_tui.widgets.queue import QueueList, QueueRow, Wish
 from pi_tui.work import Work
 
 if TYPE_CHECKING:
+    from pi_trio.commands import View as CommandView
     from pi_tui.app import PiApp
     from pi_tui.live import LiveSession
     from pi_tui.store import SessionStore
@@ -171,12 +172,13 @@ class MainScreen(Screen[None]):
         if self._body is not None:
             self._body.transcript.to_end()
 
-    def open(self, place: str, argument: str) -> None:
+    def open_view(self, view: CommandView, argument: str) -> None:
         """See `View`."""
-        if place == "sessions":
-            self.action_sessions()
-        elif self.live is not None:
-            self.do(self._asking.login(self.live, argument))
+        match view:
+            case "sessions":
+                self.action_sessions()
+            case "login" if self.live is not None:
+                self.do(self._asking.login(self.live, argument))
 
     def leave(self) -> None:
         """See `View`."""

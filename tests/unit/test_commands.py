@@ -13,6 +13,7 @@ import pytest
 import trio.testing
 
 from pi_trio.builtin_commands import builtin_commands
+from pi_trio.commands import View
 from pi_trio.errors import BusyError, ConfigError, StorageError, UsageError
 from pi_trio.harness.runtime import LocalRuntime, open_runtime
 from pi_trio.llm import demo
@@ -44,8 +45,8 @@ class Person:
     def edit(self, text: str) -> None:
         self.edited.append(text)
 
-    def open(self, what: str, argument: str = "") -> bool:
-        self.opened.append((what, argument))
+    def open_view(self, view: View, argument: str) -> bool:
+        self.opened.append((view, argument))
         return self.has_places
 
     def quit(self) -> None:
