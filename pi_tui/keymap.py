@@ -90,7 +90,7 @@ KEYS = (
     Key("tui.editor.deleteToLineStart", "ctrl+u", "kill_to_start", "cut to the line's start", "prompt"),
     Key("tui.editor.deleteToLineEnd", "ctrl+k", "kill_to_end", "cut to the line's end", "prompt"),
     Key("tui.editor.yank", "ctrl+y", "yank", "put in what was cut", "prompt"),
-    Key("tui.editor.yankPop", "alt+y", "yank_pop", "… and instead what was cut before that", "prompt"),
+    Key("tui.editor.yankPop", "alt+y", "yank_pop", "put in what was cut before that instead", "prompt"),
     Key("app.queue.up", "up,k", "move(-1)", "the message before", "queue"),
     Key("app.queue.down", "down,j", "move(1)", "the message after; past the last: the prompt", "queue"),
     Key("app.queue.edit", "enter,e", "edit", "edit it in the prompt", "queue"),

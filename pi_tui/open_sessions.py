@@ -6,8 +6,6 @@ from collections.abc import Callable, Iterator
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from pi_trio.messages import AssistantMessage
-
 if TYPE_CHECKING:
     from pi_tui.live import LiveSession
 
@@ -43,6 +41,8 @@ def state_of(live: LiveSession) -> State:
         return State.RUNNING
     if not live.unseen:
         return State.IDLE
+    from pi_trio.messages import AssistantMessage  # not for the first frame
+
     last = next((item.message for item in reversed(store.items) if item.message is not None), None)
     failed = isinstance(last, AssistantMessage) and last.stop_reason == "error"
     return State.FAILED if failed else State.UNSEEN

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from pi_trio.errors import PiError, UsageError
 from pi_tui.hints import Hint, argument_hints, command_hints, file_hints
-from pi_tui.offered import Offered, copy_session
 from pi_tui.open_sessions import OpenSessions, State, state_of
 from pi_tui.pictures import load_image
 from pi_tui.queueing import Queueing
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
     from pi_trio.remote.interface import CommandInfo, Runtime, Snapshot
     from pi_tui.bridge import Bridge
     from pi_tui.live import LiveSession
+    from pi_tui.offered import Offered
     from pi_tui.outline import Row
     from pi_tui.screens.question import Reply
     from pi_tui.screens.sessions import Choice
@@ -199,10 +199,14 @@ class Work:
     @property
     def offered(self) -> Offered:
         """What the runtime offers besides sessions."""
+        from pi_tui.offered import Offered
+
         return Offered(self.bridge)
 
     async def show_chosen(self, choice: Choice) -> None:
         """Show a session that was chosen in the list, or a copy of it that works in another folder."""
+        from pi_tui.offered import copy_session
+
         row = choice.row
         if choice.folder and row.path is not None:
             path = row.path

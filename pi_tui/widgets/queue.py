@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from attrs import frozen
 from textual import events
 from textual.strip import Strip
 from textual.widget import Widget
 
-from pi_trio.events import QueueUpdate
 from pi_tui.items.paint import BOLD, Span, line, one_line
 from pi_tui.keymap import hint
 from pi_tui.theme import Theme
 from pi_tui.widgets.lines import bindings_for, own_actions, passed_on, styled
+
+if TYPE_CHECKING:
+    from pi_trio.events import QueueUpdate
 
 __all__ = ["QueueList", "QueueRow", "Wish", "queue_rows"]
 

@@ -104,7 +104,7 @@ async def test_an_old_draft_never_means_a_new_paste(open_screen):
 @pytest.mark.parametrize("text", ["x" * 1_000_000, "line of text\n" * 80_000], ids=["one line", "lines"])
 async def test_a_megabyte_is_folded_sent_whole_and_undone(open_screen, text):
     """TI-01: a paste costs what its mark costs, whatever its size."""
-    async with open_screen() as screen:
+    async with open_screen(answers={text.strip(): "read"}) as screen:
         await _paste(screen, text)
         assert len(screen.prompt.text) < 40
         await screen.press("ctrl+underscore")
@@ -126,7 +126,9 @@ async def test_what_is_killed_is_yanked(open_screen):
         assert prompt.text == ""
         await screen.press("ctrl+y")  # kills in a row are one
         assert prompt.text == "one two three"
-        await screen.press("home", "alt+d", "x", "ctrl+k", "ctrl+y")
+        await screen.press("home", "alt+right", "left", "alt+left")
+        assert prompt.cursor_location == (0, 0)
+        await screen.press("alt+d", "x", "ctrl+k", "ctrl+y")
         assert prompt.text == "x two three"
         await screen.press("alt+y")
         assert prompt.text == "xone"

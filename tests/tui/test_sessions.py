@@ -86,6 +86,10 @@ async def test_the_list_searches_and_opens(open_screen):
         assert "peaches" not in text
         await screen.press("down", "down")
         await screen.until(screen.sees("last answer of /s/pears"))
+        await screen.press("pagedown")
+        await screen.until(screen.sees("last answer of /s/apples"))
+        await screen.press("pageup", "down", "down")
+        await screen.until(screen.sees("last answer of /s/pears"))
         await screen.press(*"pe")
         await screen.until(lambda: "plums" not in screen.text() and "pears" in screen.text())
         await screen.press("tab")
