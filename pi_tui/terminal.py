@@ -7,6 +7,8 @@ which would abort the run. Both are rewritten into the forms that it reads right
 It looks for a lone Escape every 100 ms, and gives up on any sequence as soon as on that one;
 here an Escape is one after 25 ms, and a sequence that a slow line cut in two is waited for.
 
+It looks at each letter of a paste; here a paste of a megabyte is one piece.
+
 Its writer dies when the terminal is gone, and whoever writes next waits for ever. And a byte
 that is no UTF-8, such as a paste in another encoding may have, would end the program.
 """
@@ -20,8 +22,9 @@ import select
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
+from io import StringIO
 
-from textual import constants
+from textual import constants, events
 from textual._time import get_time
 from textual._xterm_parser import XTermParser
 from textual.drivers import linux_driver
@@ -48,6 +51,11 @@ def normalise_keys(data: str) -> str:
 ESCAPE_WAIT = constants.ESCAPE_DELAY if "ESCDELAY" in os.environ else 0.025
 """Seconds after which an ESC with nothing behind it is the Escape key."""
 
+PASTE_BEGINS, PASTE_ENDS = "\x1b[200~", "\x1b[201~"
+
+_PASTE_BEGUN = re.compile(r"\x1b\[20?0?\Z")
+"""What is known to be the beginning of a paste, or of a function key, whose rest is on its way."""
+
 SEQUENCE_WAIT = 0.5
 """Seconds after which the beginning of a sequence is taken for keys that were typed."""
 
@@ -63,10 +71,47 @@ class KeyParser(XTermParser):
     def __init__(self, debug: bool = False, input_comes: Callable[[float], bool] = _input_comes) -> None:
         self._input_comes = input_comes
         self._after_escape = False
+        self._paste: StringIO | None = None
+        self._begun = ""
         super().__init__(debug)
 
     def feed(self, data: str) -> Iterator[Message]:
         """Read what arrived; see `Parser.feed`. Nothing at all is the end of the input."""
+        if not data:
+            yield from self._keys(data)
+            return
+        if self._paste is not None:
+            yield from self._more_pasted(data)
+            return
+        data, self._begun = self._begun + data, ""
+        before, begin, rest = data.partition(PASTE_BEGINS)
+        if not begin:
+            cut = _PASTE_BEGUN.search(data)
+            self._begun = cut[0] if cut else ""
+            if keys := data.removesuffix(self._begun):
+                yield from self._keys(keys)
+            return
+        if before:
+            yield from self._keys(before)
+        self._paste = StringIO()
+        yield from self._more_pasted(rest)
+
+    def _more_pasted(self, data: str) -> Iterator[Message]:
+        """Take in more of a paste. Textual would look at each letter, a second or more for a million."""
+        paste = self._paste or StringIO()
+        paste.seek(max(paste.tell() - len(PASTE_ENDS) + 1, 0))  # its end may have come in pieces
+        tail = paste.read() + data
+        paste.write(data)
+        if PASTE_ENDS not in tail:
+            return
+        text, _, rest = paste.getvalue().partition(PASTE_ENDS)
+        self._paste = None
+        yield events.Paste(text.replace("\x00", ""))
+        if rest:
+            yield from self.feed(rest)
+
+    def _keys(self, data: str) -> Iterator[Message]:
+        """Take in keys and reports."""
         arrived, data = data, normalise_keys(data)
         if arrived and not data:
             return

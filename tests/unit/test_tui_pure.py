@@ -220,6 +220,33 @@ def test_a_sequence_in_pieces_is_what_it_is_in_one(data):
         assert list(map(repr, pieces)) == whole
 
 
+def _told(*pieces: str) -> list[str]:
+    """What was pasted and typed, by the pieces in which it arrived."""
+    parser = KeyParser(input_comes=lambda _seconds: True)
+    events = [event for piece in pieces for event in [*parser.feed(piece), *parser.tick()]]
+    return [event.text if hasattr(event, "text") else event.character for event in events]
+
+
+def test_a_paste_is_one_piece_wherever_it_is_cut():
+    """TI-01, TI-07: with something typed around it, and half an end and a NUL in it."""
+    data = "a\x1b[200~one\x1b[201 two\x00\r\n\x1b[201~b\x1b[200~\x1b[201~c"
+    told = ["a", "one\x1b[201 two\r\n", "b", "", "c"]
+    assert _told(data) == told
+    for cut in range(1, len(data)):
+        if not data[:cut].endswith(("\x1b", "\x1b[")) or cut > 5:  # there Textual reads it, without half ends
+            assert _told(data[:cut], data[cut:]) == told
+    assert _told("a\x1b", "[200~one\x1b[201~b") == ["a", "one", "b"]
+    assert _told(data[:8], *data[8:45], data[45:]) == told
+
+
+def test_a_function_key_that_begins_like_a_paste_is_one():
+    parser = KeyParser(input_comes=lambda _seconds: True)
+    assert [event.key for piece in ("\x1b[20", "~\x1b[2", "~") for event in parser.feed(piece)] == [
+        "f9",
+        "insert",
+    ]
+
+
 def test_a_lone_escape_is_told_as_soon_as_nothing_follows():
     parser = KeyParser(input_comes=lambda _seconds: False)
     assert list(parser.feed("\x1b")) == []
