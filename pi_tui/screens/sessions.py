@@ -34,6 +34,12 @@ __all__ = ["Choice", "SessionsScreen"]
 PREVIEW = 7
 """Lines of the last exchange."""
 
+ROOMY = 18
+"""Lines of a window from which on it is shown."""
+
+WIDE = 80
+"""Cells from which on there is room for folders."""
+
 _WORDS = {
     "app.sessions.open": "open",
     "app.session.rename": "rename",
@@ -103,6 +109,11 @@ class SessionsScreen(ModalScreen[Choice | None]):
         self._say("")
         self._show(())
         self._find()
+
+    def on_resize(self, event: events.Resize) -> None:
+        """In a small window the list needs the lines."""
+        self.query_one(_Preview).display = event.size.height >= ROOMY
+        self.query_one("#about").display = event.size.height >= ROOMY
 
     @property
     def _list(self) -> _Rows:
@@ -333,7 +344,8 @@ class _Rows(LineView, can_focus=True, inherit_bindings=False):
             (about, theme["muted"]),
         ]
         when = row.state.word if row.state else age(datetime.fromtimestamp(row.modified, UTC).isoformat())
-        right = [(f"{short_path(row.folder, self._home)}  {when:>8} ", theme["muted"])]
+        folder = f"{short_path(row.folder, self._home)}  " if self.width >= WIDE else ""
+        right = [(f"{folder}{when:>8} ", theme["muted"])]
         return line(self.width, left, right, theme["selectedBg"] if here else None)
 
     def _keep_in_view(self) -> None:

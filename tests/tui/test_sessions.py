@@ -190,3 +190,27 @@ async def test_resume_alone_opens_the_list(open_screen):
         await screen.write("/resume")
         await screen.press("enter")
         await screen.until(lambda: isinstance(screen.app.screen, SessionsScreen))
+
+
+async def test_any_size_shows_the_list_and_the_picture_returns(open_screen):
+    """TI-05: wide letters, with the list and with a dialog open, down to one cell and back."""
+    async with open_screen(size=(80, 24)) as screen:
+        _keep(screen, "한글 이름", "plain")
+        await _list(screen)
+        await screen.press("down")
+        await screen.until(screen.sees("last prompt of"))
+        before = screen.text()
+        for width, height in ((20, 24), (7, 10), (3, 5), (2, 2), (1, 1), (80, 24)):
+            await screen.pilot.resize_terminal(width, height)
+            await screen.pilot.pause()
+        assert screen.text() == before
+        await screen.press("escape")
+        await screen.write("/login openai")
+        await screen.press("enter")
+        await screen.until(screen.sees("API key of OpenAI"))
+        await screen.press(*"abc")
+        before = screen.text()
+        for width, height in ((7, 3), (1, 1), (80, 24)):
+            await screen.pilot.resize_terminal(width, height)
+            await screen.pilot.pause()
+        assert screen.text() == before
