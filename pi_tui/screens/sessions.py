@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from attrs import frozen
@@ -11,18 +10,17 @@ from textual import events, work
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.screen import ModalScreen
-from textual.strip import Strip
 from textual.widgets import Input
 
 from pi_trio.errors import PiError
-from pi_tui.items.paint import BOLD, Look, Span, line, one_line, wrapped
-from pi_tui.items.words import age, short_path
+from pi_tui.items.paint import one_line
 from pi_tui.keymap import hint
 from pi_tui.open_sessions import State, state_of
 from pi_tui.session_rows import SessionRow, threaded
 from pi_tui.theme import Theme
 from pi_tui.widgets.chrome import Rule
-from pi_tui.widgets.lines import LineView, OneLine, bindings_for
+from pi_tui.widgets.lines import bindings_for
+from pi_tui.widgets.session_list import Preview, Said, SessionList
 
 if TYPE_CHECKING:
     from pi_tui.live import LiveSession
@@ -31,14 +29,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Choice", "SessionsScreen"]
 
-PREVIEW = 7
-"""Lines of the last exchange."""
-
 ROOMY = 18
-"""Lines of a window from which on it is shown."""
-
-WIDE = 80
-"""Cells from which on there is room for folders."""
+"""Lines of a window from which on the end of the chosen session is shown."""
 
 _WORDS = {
     "app.sessions.open": "open",
@@ -97,10 +89,10 @@ class SessionsScreen(ModalScreen[Choice | None]):
     def compose(self) -> ComposeResult:
         """Title, list, preview, keys, and a line to write in."""
         yield Rule(self._theme, id="title")
-        yield _Rows(self._theme, self._home, id="list")
+        yield SessionList(self._theme, self._home, id="list")
         yield Rule(self._theme, id="about")
-        yield _Preview(self._theme, id="preview")
-        yield _Said(self._theme, id="said")
+        yield Preview(self._theme, id="preview")
+        yield Said(self._theme, id="said")
         yield Input()
 
     def on_mount(self) -> None:
@@ -112,12 +104,12 @@ class SessionsScreen(ModalScreen[Choice | None]):
 
     def on_resize(self, event: events.Resize) -> None:
         """In a small window the list needs the lines."""
-        self.query_one(_Preview).display = event.size.height >= ROOMY
+        self.query_one(Preview).display = event.size.height >= ROOMY
         self.query_one("#about").display = event.size.height >= ROOMY
 
     @property
-    def _list(self) -> _Rows:
-        return self.query_one(_Rows)
+    def _list(self) -> SessionList:
+        return self.query_one(SessionList)
 
     # ---------------------------------------------------------------- finding
 
@@ -150,7 +142,7 @@ class SessionsScreen(ModalScreen[Choice | None]):
     @work(exclusive=True, group="preview")
     async def _look(self) -> None:
         """Show how the chosen session ended."""
-        row, preview = self._list.chosen, self.query_one(_Preview)
+        row, preview = self._list.chosen, self.query_one(Preview)
         if row is None or row.path is None:
             preview.show("", "")
             return
@@ -166,7 +158,7 @@ class SessionsScreen(ModalScreen[Choice | None]):
         self.query_one("#title", Rule).tell(f"sessions · {place} · {order} · {count}{search}", "borderAccent")
 
     def _say(self, text: str) -> None:
-        self.query_one(_Said).show(text or f"{self._keys} · letters search · esc leave", bool(text))
+        self.query_one(Said).show(text or f"{self._keys} · letters search · esc leave", bool(text))
 
     # ---------------------------------------------------------------- keys
 
@@ -297,102 +289,3 @@ def _row_of(live: LiveSession, *, shown: bool) -> SessionRow:
         state=state_of(live),
         shown=shown,
     )
-
-
-class _Rows(LineView, can_focus=True, inherit_bindings=False):
-    """The sessions, one a line; where something was found in a text, a second one says it."""
-
-    def __init__(self, theme: Theme, home: str, *, id: str) -> None:  # noqa: A002  # Textual's name
-        super().__init__(theme, id=id)
-        self._home = home
-        self._rows: Sequence[SessionRow] = ()
-        self._at = 0
-
-    @property
-    def chosen(self) -> SessionRow | None:
-        """The session under the cursor."""
-        return self._rows[self._at] if self._rows else None
-
-    def show(self, rows: Sequence[SessionRow]) -> None:
-        """Show these; the cursor stays with its session."""
-        before = self.chosen
-        at = next((at for at, row in enumerate(rows) if before and row.id == before.id), None)
-        self._rows = rows
-        self._at = min(self._at, max(len(rows) - 1, 0)) if at is None else at
-        self.set_line_count(len(rows))
-        self._keep_in_view()
-
-    def move(self, by: int) -> None:
-        """Move the cursor."""
-        self._at = min(max(self._at + by, 0), max(len(self._rows) - 1, 0))
-        self._keep_in_view()
-        self.refresh()
-
-    def line_at(self, y: int) -> Strip | None:
-        if y >= len(self._rows):
-            return None
-        row, here, theme = self._rows[y], y == self._at, self.theme
-        state = f"{row.state.sign} " if row.state else "  "
-        indent = "  " * (row.depth - 1) + "└ " if row.depth else ""
-        title = one_line(row.title) + ("  (this one)" if row.shown else "")
-        about = f"  {one_line(row.excerpt)}" if row.excerpt else ""
-        left: list[Span] = [
-            ("› " if here else "  ", theme["accent"]),
-            (state, theme["warning" if row.state in (State.ASKS, State.FAILED) else "accent"]),
-            (indent, theme["dim"]),
-            (title, theme["text"] + BOLD if here else theme["text"]),
-            (about, theme["muted"]),
-        ]
-        when = row.state.word if row.state else age(datetime.fromtimestamp(row.modified, UTC).isoformat())
-        folder = f"{short_path(row.folder, self._home)}  " if self.width >= WIDE else ""
-        right = [(f"{folder}{when:>8} ", theme["muted"])]
-        return line(self.width, left, right, theme["selectedBg"] if here else None)
-
-    def _keep_in_view(self) -> None:
-        top, height = round(self.scroll_offset.y), max(self.size.height, 1)
-        if not top <= self._at < top + height:
-            self.scroll_to(y=self._at if self._at < top else self._at - height + 1, animate=False)
-
-
-class _Preview(LineView):
-    """The last prompt and the last answer of a session."""
-
-    DEFAULT_CSS = """
-    _Preview { height: 7; }
-    """
-
-    def __init__(self, theme: Theme, *, id: str) -> None:  # noqa: A002  # Textual's name
-        super().__init__(theme, id=id)
-        self._texts = ("", "")
-        self._lines: Sequence[Strip] = ()
-
-    def on_resize(self) -> None:
-        """The width is known, or another."""
-        self.show(*self._texts)
-
-    def show(self, prompt: str, answer: str) -> None:
-        """Show these."""
-        self._texts = (prompt, answer)
-        look = Look(self.width, self.theme)
-        first = wrapped(f"▌ {prompt[:1000]}", look.width, self.theme["accent"])[:2] if prompt else []
-        rest = wrapped(answer[:4000], look.width, self.theme["text"]) if answer else []
-        self._lines = [*first, *rest][:PREVIEW]
-        self.set_line_count(len(self._lines))
-
-    def line_at(self, y: int) -> Strip | None:
-        return self._lines[y] if y < len(self._lines) else None
-
-
-class _Said(OneLine):
-    """The keys, or what is to be said."""
-
-    text = ""
-    important = False
-
-    def show(self, text: str, important: bool) -> None:
-        """Show a text."""
-        self.text, self.important = text, important
-        self.refresh()
-
-    def strip(self, width: int) -> Strip:
-        return line(width, [(f" {self.text}", self.theme["warning" if self.important else "muted"])])
