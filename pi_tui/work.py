@@ -36,6 +36,10 @@ if TYPE_CHECKING:
 __all__ = ["View", "Work"]
 
 
+FIRST_KEYS = 0.3
+"""Seconds in which a new screen has the processor for itself: looking around imports a lot."""
+
+
 class View(Protocol):
     """The screen, as far as it is needed here."""
 
@@ -154,7 +158,10 @@ class Work:
             self._view.do(self._look_around(live))
 
     async def _look_around(self, live: LiveSession) -> None:
-        """What the first screen tells of the place, a moment after it is there."""
+        """What the first screen tells of the place, once it is there and the first keys are answered."""
+        await asyncio.sleep(FIRST_KEYS)
+        if self.live is not live:
+            return  # it may be closed, and will be looked at again if it is shown again
         live.store.look_around(await self.offered.surroundings(live.id))
         self._view.sync()
 

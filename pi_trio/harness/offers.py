@@ -111,9 +111,9 @@ class Offers(ABC):
     # ------------------------------------------------------------------ the machine
 
     async def discover_local(self) -> Sequence[Provider]:
-        """The model servers of this machine, asked for once."""
+        """The model servers of this machine, asked for once; none where the demo was asked for."""
         if self._local is None:
-            self._local = await self.registry.discover()
+            self._local = () if self.config.demo else await self.registry.discover()
         return self._local
 
     async def surroundings(self, session_id: str) -> Surroundings:
