@@ -8,7 +8,6 @@ from __future__ import annotations
 import hashlib
 import io
 import os
-import re
 import secrets
 import shutil
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
@@ -32,6 +31,7 @@ from pi_trio.tools.processes import (
     run_command,
 )
 from pi_trio.tools.ripgrep import run_ripgrep
+from pi_trio.tools.secrets import is_secret_variable
 
 __all__ = ["LocalEnvironment", "ReadableFile", "Search", "ToolEnvironment"]
 
@@ -121,9 +121,6 @@ class ToolEnvironment(Protocol):
     async def aclose(self) -> None:
         """Stop what commands left running in the background."""
 
-
-_SECRETS = re.compile(r"(_API_KEY|_AUTH_TOKEN|_OAUTH_TOKEN|_BEARER_TOKEN\w*)$|^PI_TRIO_(TOKEN|COOKIE)$")
-"""The names of variables that commands do not see: the keys of model providers, and our own."""
 
 _MARKS = {"AI_AGENT": "pi-trio", "PI_CODING_AGENT": "true"}
 """Tells programs that an agent runs them."""
@@ -277,7 +274,7 @@ class LocalEnvironment:
         passed = {
             name: value
             for name, value in self._environ.items()
-            if name in self._pass_variables or not _SECRETS.search(name)
+            if name in self._pass_variables or not is_secret_variable(name)
         }
         tokens = f"{self._environ.get(TOKEN_VARIABLE, '')} {token}".strip()
         return {**passed, **_MARKS, **_NO_KEYBOARD, TOKEN_VARIABLE: tokens}

@@ -1,11 +1,14 @@
-"""Which files are known to keep secrets, by their names."""
+"""Which files and variables are known to keep secrets, by their names."""
 
 from __future__ import annotations
 
+import re
 from fnmatch import fnmatchcase
 from pathlib import PurePath
 
-__all__ = ["is_secret", "leave_secrets_out"]
+__all__ = ["is_secret", "is_secret_variable", "leave_secrets_out"]
+
+_VARIABLES = re.compile(r"(_API_KEY|_AUTH_TOKEN|_OAUTH_TOKEN|_BEARER_TOKEN\w*)$|^PI_TRIO_TOKEN$")
 
 _FOLDERS = (".ssh", ".gnupg", ".aws")
 _FILES = (
@@ -30,6 +33,11 @@ def is_secret(path: PurePath) -> bool:
     name = path.name.lower()
     kept = any(fnmatchcase(name, each) for each in _FILES) and name not in _HARMLESS
     return kept or not {part.lower() for part in path.parts}.isdisjoint(_FOLDERS)
+
+
+def is_secret_variable(name: str) -> bool:
+    """Whether a variable of this name holds the key of a model provider, or our own."""
+    return _VARIABLES.search(name) is not None
 
 
 def leave_secrets_out() -> list[str]:
