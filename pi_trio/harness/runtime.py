@@ -380,7 +380,10 @@ class LocalRuntime:
         furnishing = Furnishing(self.config if cwd == self.config.cwd else self.config.at(cwd))
         settings = furnishing.config.settings
         environment = LocalEnvironment(
-            cwd, shell=settings.shell_path, command_prefix=settings.shell_command_prefix or ""
+            cwd,
+            shell=settings.shell_path,
+            command_prefix=settings.shell_command_prefix or "",
+            keep_logs=not self.config.no_session,
         )
         policy = gate_policy(furnishing.config, environment)
         harness = AgentHarness(

@@ -23,6 +23,7 @@ from pi_trio.tools import files, paths
 from pi_trio.tools.failure import ToolError, check_text, explain
 from pi_trio.tools.output import Output, Scratch
 from pi_trio.tools.processes import (
+    HAS_PROC,
     KILL_DEADLINE,
     TOKEN_VARIABLE,
     Outcome,
@@ -32,6 +33,7 @@ from pi_trio.tools.processes import (
 )
 from pi_trio.tools.ripgrep import run_ripgrep
 from pi_trio.tools.secrets import is_secret_variable
+from pi_trio.tools.watcher import Watcher
 
 __all__ = ["LocalEnvironment", "ReadableFile", "Search", "ToolEnvironment"]
 
@@ -143,7 +145,8 @@ class LocalEnvironment:
     `shell` is run with `-c`; by default bash, else sh. `command_prefix` is put before each
     command, on a line of its own. Commands do not see variables that look like the keys of
     model providers (names that end in `_API_KEY`, `_AUTH_TOKEN`, `_OAUTH_TOKEN` or
-    `_BEARER_TOKEN…`), except those named in `pass_variables`.
+    `_BEARER_TOKEN…`), except those named in `pass_variables`. The files with full outputs
+    stay when it is closed, for a session that goes on; without `keep_logs` they go.
     """
 
     def __init__(
@@ -153,6 +156,7 @@ class LocalEnvironment:
         shell: str | None = None,
         command_prefix: str = "",
         pass_variables: Collection[str] = (),
+        keep_logs: bool = True,
         environ: Mapping[str, str] = os.environ,
     ) -> None:
         self.cwd = cwd
@@ -161,7 +165,9 @@ class LocalEnvironment:
         self._environ = environ
         self._pass_variables = frozenset(pass_variables)
         self._scratch = Scratch()
+        self._keep_logs = keep_logs
         self._token = secrets.token_hex(16)
+        self._watcher = Watcher(f"{self._token}.")
         self._numbers = count(1)
         self._locks: WeakValueDictionary[str, trio.Lock] = WeakValueDictionary()
         self._groups: set[int] = set()
@@ -249,6 +255,8 @@ class LocalEnvironment:
     async def run(self, command: str, output: Output, timeout: float | None = None) -> Outcome:
         """See `ToolEnvironment`."""
         check_text(command, "command")
+        if HAS_PROC:
+            await self._watcher.start(self._watcher_environ())
         token = f"{self._token}.{next(self._numbers)}."
         script = f"{self._command_prefix}\n{command}" if self._command_prefix else command
         outcome = await run_command(
@@ -268,6 +276,14 @@ class LocalEnvironment:
         """See `ToolEnvironment`. Cannot be cancelled, and takes 2 s at most."""
         with trio.CancelScope(shield=True, deadline=trio.current_time() + KILL_DEADLINE):
             await kill_left_over(f"{self._token}.", self._groups)
+            self._watcher.dismiss()
+            if not self._keep_logs:
+                await trio.to_thread.run_sync(self._scratch.remove)
+
+    def _watcher_environ(self) -> dict[str, str]:
+        """An agent around this one stops the watcher with everything else."""
+        names = ("PATH", TOKEN_VARIABLE)
+        return {name: self._environ[name] for name in names if name in self._environ}
 
     def _child_environ(self, token: str) -> dict[str, str]:
         """Ours without keys. Tokens add up, so that an agent inside an agent is stopped with it."""

@@ -38,8 +38,8 @@ _SCRATCH_DAYS = 3
 class Scratch:
     """A private folder for full outputs, made when it is first needed.
 
-    It outlives the program, so that a session that goes on can still read what it was told
-    of; folders of earlier programs go after three days.
+    Unless it is removed it outlives the program, so that a session that goes on can still read
+    what it was told of; folders of earlier programs go after three days.
     """
 
     def __init__(self, parent: Path | None = None) -> None:
@@ -53,6 +53,11 @@ class Scratch:
             self._folder = Path(tempfile.mkdtemp(prefix=_SCRATCH_PREFIX, dir=self._parent))
         path = self._folder / f"bash-{secrets.token_hex(8)}.log"
         return path, os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+
+    def remove(self) -> None:
+        """Delete the folder, and all outputs with it. Blocks."""
+        if self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
 
     def _sweep(self) -> None:
         oldest = time.time() - _SCRATCH_DAYS * 86_400

@@ -8,7 +8,7 @@ import pytest
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only /proc shows other environments")
 
-SECRET = "s-e-c-r-e-t"  # noqa: S105 not one
+SECRET = "s-e-c-r-e-t"
 
 
 def test_commands_cannot_read_the_keys_of_the_program(program, stub) -> None:

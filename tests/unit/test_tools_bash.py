@@ -192,6 +192,7 @@ async def test_impossible_timeouts(bash, timeout):
 @pytest.mark.parametrize("command", ["echo a\0b", "echo \ud83d", ": " + "x" * 3_000_000])
 async def test_impossible_commands(bash, command):
     """SE-15"""
+    await bash("true")
     before = descriptors()
     with pytest.raises(ToolError):
         await bash(command)
@@ -236,6 +237,15 @@ async def test_full_output_is_private_and_whole(bash):
     assert mode_of(path.parent) == 0o700
     assert "(50.0KB limit)" not in text(result)
     assert text(result).endswith(f"[Showing lines 28001-30000 of 30000. Full output: {path}]")
+
+
+async def test_outputs_of_a_session_that_is_not_kept_go_with_it(tmp_path):
+    """SE-19"""
+    for keep in (True, False):
+        bash = Caller(LocalEnvironment(tmp_path, keep_logs=keep))
+        path = log_of(await bash("seq 1 30000"))
+        await bash.environment.aclose()
+        assert path.exists() == path.parent.exists() == keep
 
 
 async def test_old_scratch_folders_are_swept(tmp_path):
@@ -490,9 +500,30 @@ async def test_background_children_hold_up_nothing_and_end_at_the_end(bash, mark
 
 
 @needs_proc
+@pytest.mark.parametrize("well", [True, False])
+async def test_the_watcher_stops_what_runs_when_nobody_said_that_all_is_well(tmp_path, mark, well):
+    """BA-03, as after `kill -9`: the pipe is closed without a word."""
+    bash = Caller(LocalEnvironment(tmp_path))
+    await bash(f"(setsid sleep {mark} &); sleep {mark} & echo done")
+    token = bash.environment._token
+    assert len(running(token)) == 1
+    watcher = bash.environment._watcher
+    if well:
+        watcher.dismiss()
+    else:
+        watcher._forget()
+    with trio.fail_after(20):
+        while running(token):
+            await trio.lowlevel.checkpoint()
+    assert len(running(mark)) == (2 if well else 0)
+    await bash.environment.aclose()
+    assert not running(mark)
+
+
+@needs_proc
 async def test_without_proc_the_group_of_a_finished_command_is_ended(bash, mark, monkeypatch):
     """BA-01, as on macOS"""
-    monkeypatch.setattr(processes_module, "_HAS_PROC", False)
+    monkeypatch.setattr(processes_module, "HAS_PROC", False)
     result = await bash(f"sleep {mark} & echo done")
     assert "still runs" in text(result)
     await bash("true")
