@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import io
 import os
@@ -80,6 +81,9 @@ class ToolEnvironment(Protocol):
 
     async def real_path(self, path: Path) -> Path:
         """Where this path leads when its links are followed."""
+
+    async def other_names(self, path: Path, folders: Collection[Path]) -> list[Path]:
+        """The hard links to this file that are in one of the folders."""
 
     async def is_folder(self, path: Path) -> bool:
         """Whether it is a folder and not a plain file. Anything else is refused."""
@@ -172,6 +176,16 @@ class LocalEnvironment:
         self._locks: WeakValueDictionary[str, trio.Lock] = WeakValueDictionary()
         self._groups: set[int] = set()
         self._seen: dict[str, files.Stamp] = {}
+        self._check: files.Check | None = None
+
+    def checked(self, check: files.Check) -> LocalEnvironment:
+        """The same environment, where nothing is read, listed or written that `check` refuses.
+
+        It is told the path and where what has been opened by it really is.
+        """
+        other = copy.copy(self)
+        other._check = check
+        return other
 
     # ---- files
 
@@ -187,17 +201,28 @@ class LocalEnvironment:
         """See `ToolEnvironment`."""
         return await _in_thread(path, lambda: Path(os.path.realpath(path)))
 
+    async def other_names(self, path: Path, folders: Collection[Path]) -> list[Path]:
+        """See `ToolEnvironment`."""
+        return await _in_thread(path, lambda: files.other_names(path, folders))
+
     async def is_folder(self, path: Path) -> bool:
         """See `ToolEnvironment`."""
         return await _in_thread(path, lambda: files.is_folder(path))
 
     async def list_folder(self, path: Path) -> list[bytes]:
         """See `ToolEnvironment`."""
-        return await _in_thread(path, lambda: files.list_folder(path))
+        return await _in_thread(path, lambda: files.list_folder(path, self._check))
 
-    def search(self, arguments: Sequence[str], folder: Path) -> AbstractAsyncContextManager[Search]:
+    @asynccontextmanager
+    async def search(self, arguments: Sequence[str], folder: Path) -> AsyncIterator[Search]:
         """See `ToolEnvironment`."""
-        return run_ripgrep(arguments, folder, self._child_environ(f"{self._token}.0."))
+        descriptor = await _in_thread(folder, lambda: files.open_folder(folder, self._check))
+        try:
+            place = Path(f"/proc/self/fd/{descriptor}") if HAS_PROC else folder
+            async with run_ripgrep(arguments, place, self._child_environ(f"{self._token}.0.")) as search:
+                yield search
+        finally:
+            os.close(descriptor)
 
     async def unlisted(self, folder: Path, known: Collection[bytes]) -> list[bytes]:
         """See `ToolEnvironment`."""
@@ -227,19 +252,19 @@ class LocalEnvironment:
 
     async def digest(self, path: Path) -> str | None:
         """See `ToolEnvironment`."""
-        return await _in_thread(path, lambda: files.digest(path))
+        return await _in_thread(path, lambda: files.digest(path, self._check))
 
     async def write(self, path: Path, data: bytes) -> str:
         """See `ToolEnvironment`."""
         return await _in_thread(path, lambda: self._write(path, data))
 
     def _open(self, path: Path) -> _LocalFile:
-        descriptor = files.open_plain(path)
+        descriptor = files.open_plain(path, self._check)
         self._seen[os.path.realpath(path)] = files.stamp_of(os.fstat(descriptor))
         return _LocalFile(path, descriptor)
 
     def _write(self, path: Path, data: bytes) -> str:
-        self._seen[os.path.realpath(path)] = files.replace(path, data)
+        self._seen[os.path.realpath(path)] = files.replace(path, data, self._check)
         return hashlib.sha256(data).hexdigest()
 
     def _differs(self, path: Path) -> bool:
@@ -267,7 +292,7 @@ class LocalEnvironment:
             output=output,
             timeout=timeout,
         )
-        self._groups = {group for group in self._groups if is_group(group)}
+        self._groups.difference_update([group for group in self._groups if not is_group(group)])
         if outcome.still_running:
             self._groups.add(outcome.group)
         return outcome
