@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator, Sequence
+from functools import partial
 
-from pi_trio.approval import GateMode
 from pi_trio.compaction.plan import CompactionSettings
 from pi_trio.errors import ConfigError
 from pi_trio.harness.options import HarnessOptions
@@ -15,7 +15,7 @@ from pi_trio.resources.config import RuntimeConfig
 from pi_trio.tool import Tool
 from pi_trio.tools import READING_TOOLS, TOOL_NAMES, chosen_tools, coding_tools
 from pi_trio.tools.environment import LocalEnvironment
-from pi_trio.tools.gate import Policy
+from pi_trio.tools.policy import Policy
 
 __all__ = ["gate_policy", "harness_options", "tools_for"]
 
@@ -35,10 +35,14 @@ def gate_policy(config: RuntimeConfig, environment: LocalEnvironment) -> Policy:
         raise ConfigError(f"settings.json: gate: {error}") from None
 
 
-def tools_for(config: RuntimeConfig, environment: LocalEnvironment, mode: GateMode) -> tuple[Tool, ...]:
-    """The tools of a session that works in this environment."""
-    chosen = chosen_tools(config.settings.default_tools)
-    return tuple(coding_tools(environment, READING_TOOLS if mode == "read-only" else chosen))
+def tools_for(config: RuntimeConfig, environment: LocalEnvironment, policy: Policy) -> tuple[Tool, ...]:
+    """The tools of a session that works in this environment, each held to what it was allowed."""
+    chosen = READING_TOOLS if policy.mode == "read-only" else chosen_tools(config.settings.default_tools)
+    return tuple(
+        tool
+        for name in chosen
+        for tool in coding_tools(environment.checked(partial(policy.check, name)), [name])
+    )
 
 
 def harness_options(
