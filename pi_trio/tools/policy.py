@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import islice
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
 from attrs import frozen
@@ -34,6 +34,10 @@ __all__ = ["Policy"]
 _MAX_PATHS = 100
 _WORD = re.compile(r"[^\s;&|()<>'\"`=@]+")
 """What may be a path in a line that cannot be read."""
+
+_SHELLS = ("sh", "bash", "dash", "ksh", "zsh", "eval")
+_IN_CODE = re.compile(r"""['"(]([^'"()\s]+)['")]""")
+"""A name in the code of another language: `open('x')`."""
 
 _FILE_TOOLS = (*READING_TOOLS, "edit", "write")
 
@@ -242,10 +246,15 @@ class Policy:
 def _paths_in(commands: Sequence[SimpleCommand]) -> Iterator[str]:
     """Words that may be paths: `--file=x` and `@x` name one too, and what is only printed names none."""
     for command in commands:
-        is_printed = command.words[:1] in (("echo",), ("printf",)) and not command.feeds
-        for word in (*command.reads, *(() if is_printed else command.shapes)):
-            for each in alternatives(word):
-                yield each.rpartition("=")[2].removeprefix("@")
+        yield from command.reads
+        if command.feeds or command.words[:1] not in (("echo",), ("printf",)):
+            has_shell = any(PurePath(word).name in _SHELLS for word in command.words)
+            for word in command.shapes:
+                for each in alternatives(word):
+                    yield each.rpartition("=")[2].removeprefix("@")
+                yield from _IN_CODE.findall(word)
+                if has_shell and " " in word:
+                    yield from _paths_in(read_command_line(word) or ())
 
 
 def _pattern(word: str) -> str:

@@ -162,6 +162,10 @@ async def test_secrets_are_asked_about_in_every_tool(judge, project, tool, subje
         "cat /proc/*/environ",
         "grep -a KEY /proc/self/task/1/mem",
         "true " + "x " * 200 + ".env",
+        "bash -c 'cat .env'",
+        'sudo sh -c "cat .e"nv',
+        "eval 'x=.e; cat ${x}nv'",
+        "python3 -c \"print(open('.env').read())\"",
         "cat .env <<END\nit's\nEND",
     ],
 )
@@ -182,6 +186,7 @@ async def test_names_that_only_the_shell_puts_together_are_asked_about(judge, pr
         "awk '{print $1}' src/a.py",
         'git commit -m "$(date) it\'s"',
         "x=1; echo .env $x >> .gitignore",
+        "git commit -m 'leave .env out'",
         "cd src && cat $f a*",
     ],
 )
