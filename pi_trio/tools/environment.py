@@ -280,7 +280,7 @@ class LocalEnvironment:
     async def run(self, command: str, output: Output, timeout: float | None = None) -> Outcome:
         """See `ToolEnvironment`."""
         check_text(command, "command")
-        if HAS_PROC:
+        if HAS_PROC and not self._watcher.started:
             await self._watcher.start(self._watcher_environ())
         token = f"{self._token}.{next(self._numbers)}."
         script = f"{self._command_prefix}\n{command}" if self._command_prefix else command

@@ -46,6 +46,11 @@ class Watcher:
         self._pipe = -1
         self._forget: weakref.finalize[..., Watcher] | None = None
 
+    @property
+    def started(self) -> bool:
+        """Whether it waits."""
+        return self._forget is not None
+
     async def start(self, environ: Mapping[str, str]) -> None:
         """Start it, unless it was. `environ` must not have the token. Raises `ToolError`."""
         async with self._starting:
