@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from functools import partial
+from itertools import chain
+
+from attrs import frozen
 
 from pi_trio.compaction.plan import CompactionSettings
 from pi_trio.errors import ConfigError
@@ -17,7 +20,7 @@ from pi_trio.tools import READING_TOOLS, TOOL_NAMES, chosen_tools, coding_tools
 from pi_trio.tools.environment import LocalEnvironment
 from pi_trio.tools.policy import Policy
 
-__all__ = ["gate_policy", "harness_options", "tools_for"]
+__all__ = ["ToolChoice", "gate_policy", "harness_options", "tool_choice"]
 
 
 def gate_policy(config: RuntimeConfig, environment: LocalEnvironment) -> Policy:
@@ -35,14 +38,26 @@ def gate_policy(config: RuntimeConfig, environment: LocalEnvironment) -> Policy:
         raise ConfigError(f"settings.json: gate: {error}") from None
 
 
-def tools_for(config: RuntimeConfig, environment: LocalEnvironment, policy: Policy) -> tuple[Tool, ...]:
+@frozen
+class ToolChoice:
+    """The tools that there are, and the names of those that are offered while a branch says nothing."""
+
+    tools: tuple[Tool, ...]
+    active: tuple[str, ...]
+
+
+def tool_choice(config: RuntimeConfig, environment: LocalEnvironment, policy: Policy) -> ToolChoice:
     """The tools of a session that works in this environment, each held to what it was allowed."""
-    chosen = READING_TOOLS if policy.mode == "read-only" else chosen_tools(config.settings.default_tools)
-    return tuple(
-        tool
-        for name in chosen
-        for tool in coding_tools(environment.checked(partial(policy.check, name)), [name])
-    )
+    chosen = chosen_tools(config.settings.default_tools)
+    if policy.mode == "read-only":  # nobody may switch another on
+        return ToolChoice(_checked_tools(environment, policy, READING_TOOLS), READING_TOOLS)
+    names = dict.fromkeys((*chosen, *TOOL_NAMES))  # the chosen ones in the order of the choice
+    return ToolChoice(_checked_tools(environment, policy, names), chosen)
+
+
+def _checked_tools(environment: LocalEnvironment, policy: Policy, names: Iterable[str]) -> tuple[Tool, ...]:
+    each_alone = (coding_tools(environment.checked(partial(policy.check, name)), [name]) for name in names)
+    return tuple(chain.from_iterable(each_alone))
 
 
 def harness_options(
@@ -50,7 +65,7 @@ def harness_options(
     *,
     stream_function: Callable[[Model], StreamFunction],
     credential: Callable[[Model], Awaitable[Credential]],
-    tools: tuple[Tool, ...],
+    choice: ToolChoice,
     sections: Callable[[Sequence[Tool]], dict[str, str]],
 ) -> HarnessOptions:
     """How a session is worked on."""
@@ -59,7 +74,8 @@ def harness_options(
     return HarnessOptions(
         stream_function=stream_function,
         credential=credential,
-        tools=tools,
+        tools=choice.tools,
+        active_tool_names=choice.active,
         sections=sections,
         steering_mode=settings.steering_mode,
         follow_up_mode=settings.follow_up_mode,
