@@ -12,7 +12,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from itertools import islice
+from itertools import islice, product
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -32,6 +32,10 @@ from pi_trio.tools.secrets import could_be_secret, is_secret, secret_folders
 __all__ = ["Policy"]
 
 _MAX_PATHS = 100
+_MAX_FOLDERS = 5
+_OPEN = f"{UNKNOWN}*?[{{"
+"""What stands for more than itself."""
+
 _WORD = re.compile(r"[^\s;&|()<>'\"`=@]+")
 """What may be a path in a line that cannot be read."""
 
@@ -182,7 +186,8 @@ class Policy:
 
     async def _judge_command(self, line: str) -> Verdict:
         commands = read_command_line(line)
-        files = await self._files_of(commands or ())
+        folders, astray = await self._folders_of(commands or ())
+        files = await self._files_of(commands or (), folders)
         if (denying := self._denying(commands or (), files)) is not None:
             return _denied_by(denying)
         open_ones = [each for each in commands or () if not self._allows(each)]
@@ -197,7 +202,7 @@ class Policy:
         for target in files:
             if (secret := self._secret_of(target, inside=target.real in self._holders)) is not None:
                 return Verdict("ask", secret, rules)
-        if (hidden := self._hidden(line, commands)) is not None:
+        if (hidden := self._hidden(line, commands, astray)) is not None:
             return Verdict("ask", hidden, rules)
         return by_mode
 
@@ -212,7 +217,7 @@ class Policy:
     def _allows(self, command: SimpleCommand) -> bool:
         return any(rule.names("bash") and rule.allows_command(command) for rule in self._allow)
 
-    def _hidden(self, line: str, commands: Sequence[SimpleCommand] | None) -> str | None:
+    def _hidden(self, line: str, commands: Sequence[SimpleCommand] | None, astray: bool) -> str | None:
         """A sentence about what the line does not tell, if it matters."""
         denied = {tool for tool in ("bash", "read") if any(rule.names(tool) for rule in self._deny)}
         if "bash" in denied and (commands is None or not all(each.known for each in commands)):
@@ -220,27 +225,42 @@ class Policy:
         words = _WORD.findall(line) if commands is None else list(_paths_in(commands))
         if "read" in denied and (commands is None or any(UNKNOWN in each for each in words)):
             return "which files this names cannot be told before, and some are denied."
-        moves = any(each.words[:1] in (("cd",), ("pushd",)) for each in commands or ())
         names = [each.name for each in self._secrets]
         for number, each in enumerate(words):
-            unclear = commands is None or number >= _MAX_PATHS or _leads_anywhere(each, moves)
+            unclear = commands is None or number >= _MAX_PATHS or _leads_anywhere(each, astray)
             if unclear and could_be_secret(_pattern(each), names):
                 shown = each.replace(UNKNOWN, "…")
                 return f"it cannot be told before what {shown} is: perhaps where secrets are kept."
         return None
 
-    async def _files_of(self, commands: Sequence[SimpleCommand]) -> list[_Target]:
+    async def _folders_of(self, commands: Sequence[SimpleCommand]) -> tuple[list[Path], bool]:
+        """Where relative paths may begin, as `cd` says, and whether it may lead anywhere."""
+        folders, astray = [self._environment.cwd], False
+        for command in commands:
+            if command.words[:1] in (("cd",), ("pushd",)):
+                goal = command.shapes[-1] if len(command.shapes) > 1 else "~"
+                if goal == "-" or any(each in goal for each in _OPEN):
+                    astray = True
+                else:
+                    with suppress(ToolError):
+                        folders.append(await self._environment.place(_below(folders[-1], goal)))
+        return folders[:_MAX_FOLDERS], astray or len(folders) > _MAX_FOLDERS
+
+    async def _files_of(self, commands: Sequence[SimpleCommand], folders: Sequence[Path]) -> list[_Target]:
         """The files that the commands name, as far as the line tells."""
         files = []
-        for word in islice(_paths_in(commands), _MAX_PATHS):
-            if _leads_anywhere(word, moves=False):
-                continue
+        words = [each for each in islice(_paths_in(commands), _MAX_PATHS) if not _leads_anywhere(each)]
+        for folder, word in product(folders, words):
             with suppress(ToolError):  # then it is no path
-                pattern = await self._environment.place(_pattern(word))
+                pattern = await self._environment.place(_below(folder, _pattern(word)))
                 places = await expanded(self._environment, pattern, hidden=UNKNOWN in word)
                 places.sort(key=self._keeps_secrets, reverse=True)
                 files += [await self._target(place) for place in places[:_MAX_PATHS]]
         return files
+
+
+def _below(folder: Path, path: str) -> str:
+    return path if not path or path.startswith(("/", "~")) else f"{folder}/{path}"
 
 
 def _paths_in(commands: Sequence[SimpleCommand]) -> Iterator[str]:
@@ -261,15 +281,15 @@ def _pattern(word: str) -> str:
     return word.replace(UNKNOWN, "*")
 
 
-def _leads_anywhere(word: str, moves: bool) -> bool:
-    """Whether not even the folder can be told; `moves`: the line changes the working directory.
+def _leads_anywhere(word: str, astray: bool = False) -> bool:
+    """Whether not even the folder can be told; `astray`: relative paths may begin anywhere.
 
     A name of which nothing is written counts as that, too.
     """
     folder, _, name = word.rpartition("/")
     if UNKNOWN in folder or (UNKNOWN in name and not any(each.isalnum() for each in name)):
         return True
-    return moves and not word.startswith(("/", "~")) and any(each in word for each in f"{UNKNOWN}*?[")
+    return astray and not word.startswith(("/", "~")) and any(each in word for each in _OPEN)
 
 
 def _denied_by(rule: Rule) -> Verdict:

@@ -152,8 +152,11 @@ async def test_secrets_are_asked_about_in_every_tool(judge, project, tool, subje
         "cat ${x:-.env}",
         "cat ${x%y}nv",
         "cat < $(echo .e)nv",
-        "cd sub && cat .e*",
-        "cd sub && cat ${x}nv",
+        "cd src && cat .e*",
+        "cd src && cd keys && cat ${x}nv",
+        "cd src && cat innocent",
+        "cd $D && cat .e*",
+        "cd $D && cat ${x}nv",
         "cat $D/${x}nv",
         "cat $D/.netrc",
         "cat ~/.s${x}h/id",
@@ -171,7 +174,10 @@ async def test_secrets_are_asked_about_in_every_tool(judge, project, tool, subje
 )
 async def test_names_that_only_the_shell_puts_together_are_asked_about(judge, project, line):
     """SE-12"""
-    (project / ".env").touch()
+    (project / "src" / "keys").mkdir()
+    for folder in (project, project / "src", project / "src" / "keys"):
+        (folder / ".env").touch()
+    (project / "src" / "innocent").symlink_to(".env")
     assert await judge("bash", line) == "ask"
 
 
@@ -187,7 +193,8 @@ async def test_names_that_only_the_shell_puts_together_are_asked_about(judge, pr
         'git commit -m "$(date) it\'s"',
         "x=1; echo .env $x >> .gitignore",
         "git commit -m 'leave .env out'",
-        "cd src && cat $f a*",
+        "cd src && cat $f a* *.json",
+        "cd $D && cat $f a*",
     ],
 )
 async def test_ordinary_expansions_are_not_asked_about(judge, project, line):
