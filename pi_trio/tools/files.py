@@ -60,15 +60,18 @@ def open_plain(path: Path, check: Check | None = None) -> int:
     Looked at before it is opened, because opening a device can act, and again after.
     """
     _refuse_special(path, path.stat())
-    with _opened(path, os.O_NONBLOCK | os.O_NOCTTY, check) as descriptor:
+    descriptor = _open(path, os.O_NONBLOCK | os.O_NOCTTY, check)
+    try:
         _refuse_special(path, os.fstat(descriptor))
-        return os.dup(descriptor)
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor
 
 
 def open_folder(path: Path, check: Check | None = None) -> int:
-    """A descriptor of a folder. Raises `OSError`."""
-    with _opened(path, os.O_DIRECTORY, check) as descriptor:
-        return os.dup(descriptor)
+    """A descriptor of a folder. Raises `OSError`, and `ToolError` if `check` does."""
+    return _open(path, os.O_DIRECTORY, check)
 
 
 def replace(path: Path, data: bytes, check: Check | None = None) -> Stamp:
@@ -124,8 +127,12 @@ def is_folder(path: Path) -> bool:
 
 def list_folder(path: Path, check: Check | None = None) -> list[bytes]:
     """The names in a folder; those of folders, also behind links, end in `/`. Raises `OSError`."""
-    with _opened(path, os.O_DIRECTORY, check) as folder, os.scandir(folder) as entries:
-        return [os.fsencode(each.name) + b"/" * _leads_to_folder(each) for each in entries]
+    folder = open_folder(path, check)
+    try:
+        with os.scandir(folder) as entries:
+            return [os.fsencode(each.name) + b"/" * _leads_to_folder(each) for each in entries]
+    finally:
+        os.close(folder)
 
 
 def unlisted(folder: Path, known: Collection[bytes]) -> list[bytes]:
@@ -172,28 +179,37 @@ def _refuse_special(path: Path, status: os.stat_result) -> None:
 # ---------------------------------------------------------------- what a path leads to
 
 
-@contextmanager
-def _opened(path: Path, flags: int, check: Check | None) -> Iterator[int]:
-    """A descriptor for a block, with what it leads to checked."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | flags)
-    try:
-        if check is not None:
-            check(path, _real_path(descriptor, path))
-        yield descriptor
-    finally:
-        os.close(descriptor)
+def _open(path: Path, flags: int, check: Check | None) -> int:
+    """A descriptor for reading, with what it leads to checked."""
+    for _ in range(_TRIES):
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | flags)
+        try:
+            if check is None:
+                return descriptor
+            if (real := _real_path(descriptor, path)) is not None:
+                check(path, real)
+                return descriptor
+        except BaseException:
+            os.close(descriptor)
+            raise
+        os.close(descriptor)  # another file has taken its place, as an edit does
+    raise _replaced(path)
 
 
-def _real_path(descriptor: int, path: Path) -> Path:
-    """Where what was opened by `path` is. Raises `ToolError` if it is there no more."""
+_TRIES = 10
+
+
+def _replaced(path: Path) -> ToolError:
+    return ToolError(f"{path} was replaced at the moment of opening it. Try again.")
+
+
+def _real_path(descriptor: int, path: Path) -> Path | None:
+    """Where what was opened by `path` is; None if it is there no more."""
     real = _path_of(descriptor) or Path(os.path.realpath(path))
     try:
-        same = os.path.samestat(real.lstat(), os.fstat(descriptor))
-    except FileNotFoundError:
-        same = False
-    if not same:
-        raise ToolError(f"{path} was replaced at the moment of opening it. Try again.")
-    return real
+        return real if os.path.samestat(real.lstat(), os.fstat(descriptor)) else None
+    except (FileNotFoundError, NotADirectoryError):
+        return None
 
 
 def _path_of(descriptor: int) -> Path | None:
@@ -219,7 +235,10 @@ def _folder_of(target: Path, path: Path, check: Check | None) -> Iterator[int]:
     folder = os.open(existing, _FOLDER)
     try:
         if check is not None:
-            check(path, _real_path(folder, existing).joinpath(*reversed(missing), target.name))
+            real = _real_path(folder, existing)
+            if real is None:
+                raise _replaced(existing)
+            check(path, real.joinpath(*reversed(missing), target.name))
         for name in reversed(missing):
             with suppress(FileExistsError):
                 os.mkdir(name, dir_fd=folder)

@@ -522,3 +522,22 @@ async def test_calls_that_were_allowed_do_what_they_did_before(boxes, project):
             environment = LocalEnvironment(project)
             await run_gated(environment, Policy(environment, mode), call, answer=asked)
     assert (project / "box" / "new" / "deep" / "file").read_text() == "changed"
+
+
+async def test_a_file_that_is_edited_at_the_moment_is_read_all_the_same(
+    environment, boxes, project, monkeypatch
+):
+    """An edit puts a new file in its place: whichever was opened, it is the one that was allowed."""
+    notes = project / "box" / "notes"
+    opening = os.open
+
+    def open_and_replace(path, *args, **options):
+        descriptor = opening(path, *args, **options)
+        if path == notes and os.fstat(descriptor).st_size == 1:
+            (project / "fresh").write_text("edited")
+            (project / "fresh").replace(notes)
+        return descriptor
+
+    monkeypatch.setattr(os, "open", open_and_replace)
+    result = await run_gated(environment, Policy(environment), "read")
+    assert result.content[0].text == "edited"
