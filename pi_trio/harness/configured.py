@@ -56,8 +56,10 @@ def tool_choice(config: RuntimeConfig, environment: LocalEnvironment, policy: Po
 
 
 def _checked_tools(environment: LocalEnvironment, policy: Policy, names: Iterable[str]) -> tuple[Tool, ...]:
-    each_alone = (coding_tools(environment.checked(partial(policy.check, name)), [name]) for name in names)
-    return tuple(chain.from_iterable(each_alone))
+    def checked(name: str) -> LocalEnvironment:
+        return environment.checked(partial(policy.check, name), policy.unread)
+
+    return tuple(chain.from_iterable(coding_tools(checked(name), [name]) for name in names))
 
 
 def harness_options(

@@ -177,14 +177,16 @@ class LocalEnvironment:
         self._groups: set[int] = set()
         self._seen: dict[str, files.Stamp] = {}
         self._check: files.Check | None = None
+        self._unread: Callable[[Path], Sequence[str]] = lambda folder: ()
 
-    def checked(self, check: files.Check) -> LocalEnvironment:
+    def checked(self, check: files.Check, unread: Callable[[Path], Sequence[str]]) -> LocalEnvironment:
         """The same environment, where nothing is read, listed or written that `check` refuses.
 
-        It is told the path and where what has been opened by it really is.
+        It is told the path and where what has been opened by it really is. A search of a folder
+        passes over what the globs of `unread` stand for.
         """
         other = copy.copy(self)
-        other._check = check
+        other._check, other._unread = check, unread
         return other
 
     # ---- files
@@ -217,6 +219,8 @@ class LocalEnvironment:
     async def search(self, arguments: Sequence[str], folder: Path) -> AsyncIterator[Search]:
         """See `ToolEnvironment`."""
         descriptor = await _in_thread(folder, lambda: files.open_folder(folder, self._check))
+        if "--" not in arguments:  # after all other globs, because the last that fits decides
+            arguments = [*arguments, *(f"--iglob=!{each}" for each in self._unread(folder))]
         try:
             place = Path(f"/proc/self/fd/{descriptor}") if HAS_PROC else folder
             async with run_ripgrep(arguments, place, self._child_environ(f"{self._token}.0.")) as search:

@@ -133,6 +133,12 @@ class Policy:
         """The first rule for all calls of a tool."""
         return next((rule for rule in rules if rule.names(tool) and rule.pattern is None), None)
 
+    def unread(self, folder: Path) -> list[str]:
+        """Globs for what a search of the folder must pass over, because to read it is denied."""
+        denying = (rule for rule in self._deny if rule.names("read") or rule.names("grep"))
+        globs = (rule.below(folder, self._environment.cwd) for rule in denying)
+        return [glob for glob in globs if glob is not None]
+
     # ---- files
 
     async def _judge_path(self, tool: str, path: str) -> Verdict:
@@ -147,8 +153,9 @@ class Policy:
     def _verdict(self, tool: str, target: _Target, cwd: Path) -> Verdict:
         place, real = target.place, target.real
         rules = (exact_rule(tool, str(real)),)
-        if (denying := self._fitting(self._deny, tool, *target.names)) is not None:
-            return _denied_by(denying)
+        for each in dict.fromkeys((tool, "read" if tool == "grep" else tool)):
+            if (denying := self._fitting(self._deny, each, *target.names)) is not None:
+                return _denied_by(denying)
         by_mode = self._by_mode(tool, str(real), rules)
         if by_mode.action == "deny":
             return by_mode

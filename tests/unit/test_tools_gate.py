@@ -222,6 +222,25 @@ async def test_searching_the_folder_of_a_secret_is_asked_about(judge, tmp_path):
     assert await judge("grep", "src", secrets=[models]) == "allow"
 
 
+async def test_what_must_not_be_read_is_not_found_by_grep(environment, judge, project):
+    """wish 24: a rule that denies reading holds for a search of a folder above, and through a link."""
+    for name in ("src/key.pem", "src/deep/key.pem", "private/deep/notes", "open"):
+        (project / name).parent.mkdir(parents=True, exist_ok=True)
+        (project / name).write_text("needle\n")
+    (project / "link").symlink_to("private")
+    deny = ["read(*.pem)", "read(private/*)"]
+    policy = Policy(environment, deny=deny)
+    grep = checked_tool(environment, policy, "grep")
+    for args in ({}, {"glob": "**"}):
+        found = await grep.execute("c1", {"pattern": "needle", **args}, None)
+        assert found.content[0].text == "open:1: needle"
+    inside = await grep.execute("c1", {"pattern": "needle", "path": "src"}, None)
+    assert inside.content[0].text == "No matches found"
+    for path in ("private/deep", "link/deep", "src/key.pem"):
+        assert await judge("grep", path, deny=deny) == "deny"
+    assert await judge("grep", "src", deny=deny) == "allow"
+
+
 async def test_a_hard_link_to_a_secret_is_the_secret(environment, project, tmp_path):
     """SE-04"""
     (project / ".env").write_text("KEY=1")
@@ -443,7 +462,7 @@ def boxes(project, tmp_path):
 
 
 def checked_tool(environment, policy, name):
-    (tool,) = coding_tools(environment.checked(partial(policy.check, name)), [name])
+    (tool,) = coding_tools(environment.checked(partial(policy.check, name), policy.unread), [name])
     return tool
 
 
