@@ -78,14 +78,17 @@ def test_a_killed_turn_is_settled_by_the_next_start(program, stub, phase: str) -
 @pytest.mark.skipif(sys.platform != "linux", reason="what a command started is found in /proc")
 def test_a_killed_program_leaves_no_command_running(program, stub) -> None:
     """BA-03: not even what has a session of its own, ignores signals, or was put into the background."""
-    mark = f"PI_TEST_MARK={os.getpid()}.{os.urandom(4).hex()}"
+    mark = f"{os.getpid()}.{os.urandom(4).hex()}"
+    program.environ["PI_TEST_MARK"] = mark
     os.mkfifo(program.project / "started")
-    script = f"export {mark}; trap '' TERM HUP; (setsid sleep 60 &) ; sleep 60 & echo > started; sleep 60"
+    script = "trap '' TERM HUP; (setsid sleep 60 &) ; sleep 60 & echo > started; sleep 60"
     stub.calls(("bash", {"command": script}))
     with program.start("-p", "go") as process:
-        (program.project / "started").read_text()
-        assert len(carriers(mark)) >= 3
-        process.kill()
+        try:
+            (program.project / "started").read_text()
+            assert len(carriers(mark)) >= 4  # the program, the shell, and two in the background
+        finally:
+            process.kill()
     deadline = time.monotonic() + 20
     while carriers(mark) and time.monotonic() < deadline:
         time.sleep(0.005)
