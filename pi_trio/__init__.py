@@ -68,6 +68,8 @@ if TYPE_CHECKING:
     from pi_trio.resources.config import RuntimeConfig as RuntimeConfig
     from pi_trio.tool import Tool as Tool
     from pi_trio.tool import ToolResult as ToolResult
+    from pi_trio.typed_tool import ToolContext as ToolContext
+    from pi_trio.typed_tool import function_tool as function_tool
 
 _HOMES = {
     "agent": ["Agent"],
@@ -128,6 +130,7 @@ _HOMES = {
     "remote.interface": ["Runtime", "Snapshot"],
     "resources.config": ["RuntimeConfig"],
     "tool": ["Tool", "ToolResult"],
+    "typed_tool": ["ToolContext", "function_tool"],
 }
 
 _MODULE_OF = {name: f"pi_trio.{module}" for module, names in _HOMES.items() for name in names}
