@@ -82,10 +82,12 @@ class Agent:
         self.thinking_level = thinking_level
         self.system_prompt = system_prompt
         self.tools: tuple[Tool, ...] = tuple(tools)
-        self.active_tool_names = None if active_tool_names is None else tuple(active_tool_names)
+        self.active_tool_names: tuple[str, ...] | None = (
+            None if active_tool_names is None else tuple(active_tool_names)
+        )
         self.stream_fn = stream_fn
-        self.hooks = hooks or Hooks()
-        self.options = options or StreamOptions()
+        self.hooks: Hooks = hooks or Hooks()
+        self.options: StreamOptions = options or StreamOptions()
         self.get_api_key = get_api_key
         self.steering_mode: QueueMode = steering_mode
         self.follow_up_mode: QueueMode = follow_up_mode
@@ -193,11 +195,7 @@ class Agent:
 
     def abort_call(self, call_id: str) -> bool:
         """Stop one running tool call; the run goes on. False if it is not running."""
-        scope = self._run.calls.get(call_id) if self._run is not None else None
-        if scope is None:
-            return False
-        scope.cancel()
-        return True
+        return self._run is not None and self._run.lifetime.cancel_call(call_id)
 
     async def wait_for_idle(self) -> None:
         """Wait until no run is in progress and every listener is done."""

@@ -81,7 +81,7 @@ class Outbox:
         self._last_delta: _Merged | None = None
         self._progress: dict[str, _Plain] = {}
         self._characters = 0
-        self.closed = False
+        self.closed: bool = False
 
     def put(self, seq: int, event: AgentEvent) -> None:
         """Take in an event. Called in the agent's thread; never waits."""
@@ -155,7 +155,7 @@ class Hub:
     """
 
     def __init__(self, reduce: Callable[[AgentEvent], None]) -> None:
-        self.seq = 0
+        self.seq: int = 0
         self._reduce = reduce
         self._listeners: list[Listener] = []
         self._outboxes: list[Outbox] = []

@@ -81,8 +81,10 @@ class LocalRuntime:
 
     def __init__(self, config: RuntimeConfig, nursery: trio.Nursery) -> None:
         self.config = config
-        self.registry = Models(config.agent_dir)
-        self.repository = SessionRepository(config.agent_dir, config.cwd, config.session_dir)
+        self.registry: Models = Models(config.agent_dir)
+        self.repository: SessionRepository = SessionRepository(
+            config.agent_dir, config.cwd, config.session_dir
+        )
         self._nursery = nursery
         self._epoch = uuid.uuid4().hex
         self._hosted: dict[str, _Hosted] = {}

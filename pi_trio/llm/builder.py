@@ -78,11 +78,11 @@ class AnswerBuilder:
     """
 
     def __init__(self, base: AssistantMessage) -> None:
-        self.usage = Usage()
+        self.usage: Usage = Usage()
         self.response_id: str | None = None
         self.response_model: str | None = None
         self.end_turn: bool | None = None
-        self.ended = False
+        self.ended: bool = False
         self._base = base
         self._events: list[StreamEvent] = []
         self._blocks: list[_Text | _Thinking | _Call] = []

@@ -66,7 +66,7 @@ class Output:
 
     def __init__(self, scratch: Scratch) -> None:
         self.on_chunk: Callable[[bytes], None] | None = None
-        self.total_bytes = 0
+        self.total_bytes: int = 0
         self.log_path: Path | None = None
         self.log_error: OSError | None = None
         self._scratch = scratch
