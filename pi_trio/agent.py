@@ -7,8 +7,8 @@ signal handlers, nothing read from the environment.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from contextlib import AbstractAsyncContextManager
 from typing import TypeAlias
 
 import trio
@@ -27,7 +27,7 @@ from pi_trio.events import (
     ToolExecutionStart,
     TurnEnd,
 )
-from pi_trio.hub import EventChannel, Hub, Listener
+from pi_trio.hub import Hub, Listener
 from pi_trio.llm.partial import PartialView
 from pi_trio.llm.protocol import Model, StreamFunction, StreamOptions, ThinkingLevel
 from pi_trio.loop.driver import QueueMode
@@ -148,18 +148,13 @@ class Agent:
         """
         return self._hub.subscribe(listener)
 
-    @asynccontextmanager
-    async def open_events(self) -> AsyncIterator[trio.abc.ReceiveChannel[AgentEvent]]:
+    def open_events(self) -> AbstractAsyncContextManager[trio.abc.ReceiveChannel[AgentEvent]]:
         """The events from now on, as a channel that never slows the agent.
 
         Deltas merge while they are not read. The channel ends after `agent_settled`, or when
         the block is left.
         """
-        channel = EventChannel(self._hub)
-        try:
-            yield channel
-        finally:
-            await channel.aclose()
+        return self._hub.open_events()
 
     # ------------------------------------------------------------------ running
 

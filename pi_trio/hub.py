@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from typing import TypeAlias
 
 import trio
@@ -182,6 +183,19 @@ class Hub:
                 self._listeners.remove(listener)
 
         return unsubscribe
+
+    @asynccontextmanager
+    async def open_events(self) -> AsyncIterator[trio.abc.ReceiveChannel[AgentEvent]]:
+        """The events from now on, as a channel that never slows the agent.
+
+        Deltas merge while they are not read. The channel ends after `agent_settled`, or when
+        the block is left.
+        """
+        channel = EventChannel(self)
+        try:
+            yield channel
+        finally:
+            await channel.aclose()
 
     def attach(self, outbox: Outbox) -> None:
         """Fill `outbox` with every event from now on."""

@@ -389,8 +389,13 @@ class AgentHarness(Input):
         self.session.close()
 
     async def _pump(self) -> None:
+        """Tell what is posted while no run does. What a listener raises is kept for `wait_for_idle`."""
         with self._pumping:
-            await self.hub.pump()
+            while True:
+                try:
+                    await self.hub.pump()
+                except Exception as error:
+                    self._failure = self._failure or error
 
     async def save(self) -> None:
         """See to it that what was written is on the disk. A failure is kept for `wait_for_idle`."""
