@@ -62,9 +62,9 @@ def function_tool(
     describes it. What the function returns is what the model reads: text, content blocks, nothing,
     a `ToolResult`, or any other value as JSON. What it raises is an error result.
 
-    A function that is not a coroutine function runs in a thread. An abort cannot stop a thread: the
-    call ends when the function does. It may ask with `trio.from_thread.check_cancelled()`, which
-    raises once the call is to stop.
+    A function that is not a coroutine function runs in a thread. An abort cannot stop a thread: one
+    that works on is left behind when the grace of the run is over, and the result says so. It may ask
+    with `trio.from_thread.check_cancelled()`, which raises once the call is to stop.
 
     Raises `UsageError`, naming the parameter, for what cannot be said in JSON Schema.
     """
