@@ -188,11 +188,6 @@ def _mapping(keys: Any, values: Any, place: Place) -> Form:
 
 
 def _union(forms: Sequence[Form]) -> Form:
-    if all(form.schema.keys() == {"type"} for form in forms):  # what most providers know best
-        schema: Mapping[str, Any] = {"type": list(dict.fromkeys(form.schema["type"] for form in forms))}
-    else:
-        schema = {"anyOf": [form.schema for form in forms]}
-
     def read(value: Any) -> Any:
         from jsonschema import Draft202012Validator  # takes 60 ms, and the loop has done it by now
 
@@ -201,7 +196,17 @@ def _union(forms: Sequence[Form]) -> Form:
                 return form.read(value)
         raise ValueError(f"{value!r} is none of what is expected")
 
-    return Form(schema, read)
+    return Form(_union_schema([form.schema for form in forms]), read)
+
+
+def _union_schema(schemas: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+    """A list of types where that says it all: providers, and the repair of arguments, know it best."""
+    if all(schema.keys() == {"type"} for schema in schemas):
+        return {"type": list(dict.fromkeys(schema["type"] for schema in schemas))}
+    others = [schema for schema in schemas if schema != {"type": "null"}]
+    if len(others) == 1 and others[0].get("type") in ("array", "object"):
+        return {**others[0], "type": [others[0]["type"], "null"]}
+    return {"anyOf": schemas}
 
 
 def _choice(members: Iterable[Any], place: Place) -> Form:

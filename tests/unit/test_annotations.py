@@ -101,6 +101,17 @@ def schema(annotation: Any) -> Any:
         (int | None, {"type": ["integer", "null"]}),
         (Colour | None, {"anyOf": [{"type": "string", "enum": ["red", "blue"]}, {"type": "null"}]}),
         (UserId | int, {"type": ["integer"]}),
+        (list[int] | None, {"type": ["array", "null"], "items": {"type": "integer"}}),
+        (
+            list[int] | str | None,
+            {
+                "anyOf": [
+                    {"type": "array", "items": {"type": "integer"}},
+                    {"type": "string"},
+                    {"type": "null"},
+                ]
+            },
+        ),
         (Annotated[int, "How many", 7], {"type": "integer", "description": "How many"}),
         (Annotated[int, {"minimum": 1}], {"type": "integer", "minimum": 1}),
         (
@@ -149,6 +160,9 @@ def test_the_schema_of_a_class_is_its_constructors() -> None:
         (Colour | int, 4, 4),
         (Street | Colour | None, {"name": "Low Road"}, Street("Low Road")),
         (Street | Colour | None, None, None),
+        (Street | None, {"name": "A"}, Street("A")),
+        (list[float] | None, [1], [1.0]),
+        (list[float] | None, None, None),
         (Place2D, {"x": 1}, {"x": 1.0}),
         (House, {"street": {"name": "A"}, "colours": ["red"]}, House(Street("A"), (Colour.RED,))),
         (Street, {"name": "A", "number": 2, "scale": 3}, Street("A", 2, 3)),

@@ -103,6 +103,18 @@ async def test_the_body_gets_values_and_gives_one(stage) -> None:
     )
 
 
+async def test_an_optional_list_is_read_as_models_send_it(stage) -> None:
+    @function_tool
+    async def total(numbers: list[int] | None = None) -> int:
+        """Adds."""
+        return sum(numbers or ())
+
+    calls = [Call("total", {"numbers": sent}) for sent in ([1, 2], "[3, 4]", ["5"], None)]
+    made = stage([*calls, Call("total")], "So.", tools=[total])
+    await made.agent.prompt("Add.")
+    assert made.said("toolResult") == ["3", "7", "5", "0", "0"]
+
+
 async def test_arguments_that_do_not_fit_never_reach_the_function(stage) -> None:
     made = stage(Call("forecast", {"spot": {"town": "Bergen"}, "days": "two"}), "So.", tools=[forecast])
     await made.agent.prompt("Weather?")
