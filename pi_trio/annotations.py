@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import typing
-from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, MutableMapping, Sequence
 from enum import Enum
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, NewType, NotRequired, Required, Union, get_args, get_origin
@@ -89,7 +89,7 @@ def form_of(annotation: Any, place: Place) -> Form:
         return form_of(arguments[0], place)
     if isinstance(kind, NewType):
         return form_of(kind.__supertype__, place)
-    if _ALIASES and isinstance(kind, _ALIASES) and not arguments:
+    if isinstance(kind, _ALIASES) and not arguments:
         return form_of(kind.__value__, place)
     if kind in (Union, UnionType):
         return _union([form_of(each, place) for each in arguments])
@@ -97,7 +97,8 @@ def form_of(annotation: Any, place: Place) -> Form:
         return _choice(arguments, place)
     if kind is Any:
         return Form({}, _same)
-    return _plain_form(kind, arguments, place) or _class_form(annotation, place)
+    plain = _plain_form(kind, arguments, place) if isinstance(kind, Hashable) else None
+    return plain or _class_form(annotation, place)
 
 
 def hints_of(owner: Any, place: Place) -> Mapping[str, Any]:

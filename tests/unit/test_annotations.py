@@ -195,6 +195,7 @@ def test_type_statement() -> None:
         (Node, "f.x.children: Node is a part of itself"),
         (type[int], "f.x: type[int] cannot be said in JSON"),
         ("int", "f.x: 'int' cannot be said in JSON"),
+        ([int], "f.x: [<class 'int'>] cannot be said in JSON"),
     ],
     ids=str,
 )
