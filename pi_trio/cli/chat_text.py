@@ -35,7 +35,7 @@ class ChatText:
     """
 
     def __init__(self) -> None:
-        self.failed = False
+        self.failed: bool = False
         self.renderers: Mapping[str, str] = {}
         self._thinks_unseen = False
         self._last_line: Literal["whole", "streaming", "waiting"] = "whole"

@@ -45,7 +45,7 @@ class Output:
         self._descriptor = descriptor
         self._one_at_a_time = trio.CapacityLimiter(1)
         self._ready = _pipe_poll(descriptor)
-        self.is_terminal = os.isatty(descriptor)
+        self.is_terminal: bool = os.isatty(descriptor)
 
     async def write(self, data: bytes) -> None:
         """Write all of `data`. Raises `BrokenPipeError` if nobody reads any more, else `StorageError`.

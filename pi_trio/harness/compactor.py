@@ -40,7 +40,7 @@ class Compactor:
     """Watches the context of one harness. Its `meter` follows what is committed."""
 
     def __init__(self, harness: AgentHarness, settings: CompactionSettings) -> None:
-        self.settings = settings
+        self.settings: CompactionSettings = settings
         self._harness = harness
         self._pressure = Pressure(settings)
         self._overflow = Overflow(settings)

@@ -89,10 +89,10 @@ class AgentHarness(Input):
         self.options = options
         self.model = model
         self.thinking_level: ThinkingLevel = thinking_level
-        self.handlers = Handlers()
-        self.requests = RequestLog(session)
-        self.compactor = Compactor(self, options.compaction)
-        self.auto_retry = options.retry.enabled
+        self.handlers: Handlers = Handlers()
+        self.requests: RequestLog = RequestLog(session)
+        self.compactor: Compactor = Compactor(self, options.compaction)
+        self.auto_retry: bool = options.retry.enabled
         self._nursery = nursery
         self._driver: HarnessDriver | None = None
         self._maintenance: trio.CancelScope | None = None
@@ -108,8 +108,8 @@ class AgentHarness(Input):
         self._waiting: list[AgentMessage] = []
         self._streaming: AssistantMessage | PartialView | None = None
         self._running_calls: dict[str, ToolExecutionStart] = {}
-        self.compacting = False
-        self.retrying = False
+        self.compacting: bool = False
+        self.retrying: bool = False
         self._take_up()
         self._told_queue = self.inbox.summary()
         session.on_append = lambda entry: self.hub.post(EntryAppended(entry))
@@ -118,11 +118,11 @@ class AgentHarness(Input):
 
     def _take_up(self) -> None:
         remains = read_remains(self.session)
-        self.turns = remains.turns
-        self.findings = tuple(remains.findings)
+        self.turns: int = remains.turns
+        self.findings: tuple[str, ...] = tuple(remains.findings)
         for change in remains.waiting:
             self.inbox.apply(change)
-        self.returned = [item.message for item in remains.lost]
+        self.returned.extend(item.message for item in remains.lost)
         self._take_up_open(remains)
 
     def _take_up_open(self, remains: Remains) -> None:
@@ -224,10 +224,7 @@ class AgentHarness(Input):
 
     def abort_call(self, call_id: str) -> bool:
         """Stop one running tool call; the run goes on. False if it is not running."""
-        scope = self._driver.calls.get(call_id) if self._driver is not None else None
-        if scope is not None:
-            scope.cancel()
-        return scope is not None
+        return self._driver is not None and self._driver.lifetime.cancel_call(call_id)
 
     def add(self, message: AgentMessage) -> None:
         """Put a message of the application into the branch: now, or at the end of the running step."""
@@ -421,8 +418,13 @@ class AgentHarness(Input):
         self.session.close()
 
     async def _pump(self) -> None:
+        """Tell what is posted while no run does. What a listener raises is kept for `wait_for_idle`."""
         with self._pumping:
-            await self.hub.pump()
+            while True:
+                try:
+                    await self.hub.pump()
+                except Exception as error:
+                    self._failure = self._failure or error
 
     async def save(self) -> None:
         """See to it that what was written is on the disk. A failure is kept for `wait_for_idle`."""

@@ -28,7 +28,7 @@ class Input(ABC):
     def __init__(self, session: Session, hub: Hub, options: HarnessOptions) -> None:
         self.session = session
         self.hub = hub
-        self.inbox = Inbox(self._record_splice, options.steering_mode, options.follow_up_mode)
+        self.inbox: Inbox = Inbox(self._record_splice, options.steering_mode, options.follow_up_mode)
         self.returned: list[AgentMessage] = []
         self._told_queue = self.inbox.summary()
 

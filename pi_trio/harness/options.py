@@ -22,6 +22,10 @@ def _no_sections(_tools: Sequence[Tool]) -> dict[str, str]:
     return {}
 
 
+async def _no_key(_model: Model) -> Credential:
+    return Credential("", "no key needed")
+
+
 @frozen(kw_only=True)
 class HarnessOptions:
     """How a session is worked on.
@@ -35,7 +39,7 @@ class HarnessOptions:
     """
 
     stream_function: Callable[[Model], StreamFunction]
-    credential: Callable[[Model], Awaitable[Credential]]
+    credential: Callable[[Model], Awaitable[Credential]] = _no_key
     tools: tuple[Tool, ...] = ()
     active_tool_names: tuple[str, ...] | None = None
     sections: Callable[[Sequence[Tool]], dict[str, str]] = _no_sections

@@ -28,7 +28,7 @@ from pi_trio.llm.registry import Models
 from pi_trio.llm.thinking import LEVELS, clamp_level
 from pi_trio.loop.hooks import Hooks
 from pi_trio.messages import AgentMessage, BashExecutionMessage, ImageContent, UserMessage, text_of
-from pi_trio.nursery import plain_nursery
+from pi_trio.nursery import in_nursery, plain_nursery
 from pi_trio.remote.interface import CommandInfo, Disposition, ForkPosition, Moved, SessionInfo, Snapshot
 from pi_trio.resources.config import RuntimeConfig
 from pi_trio.resources.import_pi import import_pi
@@ -43,25 +43,16 @@ from pi_trio.tools.policy import Policy
 
 __all__ = ["LocalRuntime", "open_runtime"]
 
-CLOSING = 5.0
-"""Seconds that sessions may take to stop and save when the runtime ends."""
-
 
 @asynccontextmanager
 async def open_runtime(config: RuntimeConfig) -> AsyncIterator[LocalRuntime]:
     """A runtime for a block. Leaving it, also by cancellation, stops every run, saves every
     session, and ends what tools left running.
     """
-    async with plain_nursery() as nursery:
-        runtime = LocalRuntime(config, nursery)
+    async with in_nursery(partial(LocalRuntime, config)) as runtime:
         if not config.demo and runtime.registry.default_model().provider == "demo":
             await runtime.registry.discover()  # no key for anybody: perhaps a model runs here
-        try:
-            yield runtime
-        finally:
-            with trio.CancelScope(shield=True, deadline=trio.current_time() + CLOSING):
-                await runtime.aclose()
-            nursery.cancel_scope.cancel()
+        yield runtime
 
 
 @frozen
@@ -82,8 +73,10 @@ class LocalRuntime:
 
     def __init__(self, config: RuntimeConfig, nursery: trio.Nursery) -> None:
         self.config = config
-        self.registry = Models(config.agent_dir)
-        self.repository = SessionRepository(config.agent_dir, config.cwd, config.session_dir)
+        self.registry: Models = Models(config.agent_dir)
+        self.repository: SessionRepository = SessionRepository(
+            config.agent_dir, config.cwd, config.session_dir
+        )
         self._nursery = nursery
         self._epoch = uuid.uuid4().hex
         self._hosted: dict[str, _Hosted] = {}

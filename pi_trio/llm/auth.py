@@ -65,7 +65,7 @@ class Auth:
     """
 
     def __init__(self, agent_dir: Path, environ: Mapping[str, str] = os.environ) -> None:
-        self.path = agent_dir / "auth.json"
+        self.path: Path = agent_dir / "auth.json"
         self._environ = environ
 
     async def resolve(self, keys: ProviderKeys, explicit: str | None = None) -> Credential:

@@ -65,9 +65,9 @@ class Models:
     """The registry. What is wrong with models.json is in `findings`; the built-in models stay usable."""
 
     def __init__(self, agent_dir: Path, environ: Mapping[str, str] = os.environ) -> None:
-        self.path = agent_dir / "models.json"
-        self.listed_path = agent_dir / "models-listed.json"
-        self.auth = Auth(agent_dir, environ)
+        self.path: Path = agent_dir / "models.json"
+        self.listed_path: Path = agent_dir / "models-listed.json"
+        self.auth: Auth = Auth(agent_dir, environ)
         self.findings: list[ConfigError] = []
         self._environ = environ
         self._added: dict[str, Provider] = {}

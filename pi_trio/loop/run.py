@@ -78,7 +78,7 @@ class _Run:
         failure: Exception | None = None
         async with self._driver.lifetime.running():
             try:
-                await self._driver.emit(AgentStart())
+                await self._driver.hub.emit(AgentStart())
                 await self._turns()
             except RepeatedRefusal as error:
                 await self._report(str(error))
@@ -169,7 +169,7 @@ class _Run:
         admitted = False
         self._open(step, entering)
         try:
-            await driver.emit(TurnStart())
+            await driver.hub.emit(TurnStart())
             request = await driver.prepare_request(step)
             await trio.lowlevel.checkpoint_if_cancelled()  # from here on the input counts as used
             admission = driver.admit(step, request, entering)

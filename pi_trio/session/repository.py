@@ -39,7 +39,7 @@ class SessionRepository:
     def __init__(
         self, agent_dir: Path, cwd: str | Path, session_dir: Path | None = None, *, write: Write = os.write
     ) -> None:
-        self.cwd = str(Path(cwd).resolve())
+        self.cwd: str = str(Path(cwd).resolve())
         self._root = agent_dir / "sessions"
         self._flat = session_dir
         self._write = write

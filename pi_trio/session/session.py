@@ -78,12 +78,12 @@ class Session(Appending):
         self.header = header
         self.path = path
         self.tree = tree
-        self.findings = [*findings, *tree.findings]
+        self.findings: list[str] = [*findings, *tree.findings]
         self.on_append: Callable[[Mapping[str, Any]], None] | None = None
         self._storage = storage
         self._leaf = tree.leaf_after_load()
         self._cache = EntryCache()
-        self.speech = Speech(self._entry_for_context)
+        self.speech: Speech = Speech(self._entry_for_context)
         self._context = ContextBuilder(tree, self.speech)
         self._name: str | None = None
         self._labels: dict[str, str] | None = None
