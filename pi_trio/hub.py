@@ -53,7 +53,7 @@ class _Merged:
 
 @define
 class _Plain:
-    """Any other event; a tool's progress is replaced in place by newer progress."""
+    """Any other event; a tool's progress is replaced by newer progress."""
 
     event: AgentEvent
     seq: int
@@ -77,7 +77,7 @@ class Outbox:
         self._limit = limit
         self._limit_characters = limit_characters
         self._lock = threading.Lock()
-        self._items: list[_Merged | _Plain] = []
+        self._items: dict[int, _Merged | _Plain] = {}  # by number, in order: what merges moves to the end
         self._last_delta: _Merged | None = None
         self._progress: dict[str, _Plain] = {}
         self._characters = 0
@@ -94,7 +94,7 @@ class Outbox:
             else:
                 self._put_plain(seq, event)
             if len(self._items) > self._limit or self._characters > self._limit_characters:
-                self._reset([_Plain(Gap(), seq)])
+                self._reset({seq: _Plain(Gap(), seq)})
         if was_empty:
             self._notify()
 
@@ -102,8 +102,8 @@ class Outbox:
         """All that waits, in order. Empty when nothing does."""
         with self._lock:
             items = self._items
-            self._reset([])
-        return [item.envelope() for item in items]
+            self._reset({})
+        return [item.envelope() for item in items.values()]
 
     def close(self) -> None:
         """No more events. What is in the outbox can still be taken; the reader is notified once."""
@@ -113,7 +113,7 @@ class Outbox:
             self.closed = True
         self._notify()
 
-    def _reset(self, items: list[_Merged | _Plain]) -> None:
+    def _reset(self, items: dict[int, _Merged | _Plain]) -> None:
         self._items = items
         self._last_delta = None
         self._progress = {}
@@ -123,29 +123,30 @@ class Outbox:
         piece = event.assistant_message_event
         if not isinstance(piece, _DELTAS):
             self._last_delta = None
-            self._items.append(_Plain(event, seq))
+            self._items[seq] = _Plain(event, seq)
             return
         self._characters += len(piece.delta)
         last = self._last_delta
         if last is not None and last.kind is type(piece) and last.index == piece.content_index:
             last.pieces.append(piece.delta)
+            del self._items[last.seq]
             last.view, last.seq = event.view, seq
+            self._items[seq] = last
         else:
-            self._last_delta = _Merged(type(piece), piece.content_index, [piece.delta], event.view, seq)
-            self._items.append(self._last_delta)
+            last = _Merged(type(piece), piece.content_index, [piece.delta], event.view, seq)
+            self._last_delta = self._items[seq] = last
 
     def _put_plain(self, seq: int, event: AgentEvent) -> None:
         if isinstance(event, ToolExecutionUpdate):
             waiting = self._progress.get(event.tool_call_id)
             if waiting is not None:
-                waiting.event, waiting.seq = event, seq
-                return
+                del self._items[waiting.seq]
             item = self._progress[event.tool_call_id] = _Plain(event, seq)
         else:
             self._last_delta = None
             self._progress = {}
             item = _Plain(event, seq)
-        self._items.append(item)
+        self._items[seq] = item
 
 
 class Hub:
