@@ -85,7 +85,14 @@ class Client:
             case BashExecutionUpdate():
                 named = {} if self.shell_id is None else {"id": self.shell_id}
                 return {**event_to_json(event), **named}
-            case InboxInserted() | InboxDiscarded() | InboxClaimed() | InputReturned() | ConnectionChanged() | Gap():
+            case (
+                InboxInserted()
+                | InboxDiscarded()
+                | InboxClaimed()
+                | InputReturned()
+                | ConnectionChanged()
+                | Gap()
+            ):
                 return None
             case _:
                 return event_to_json(event)
