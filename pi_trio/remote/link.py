@@ -19,7 +19,7 @@ from trio_websocket import (
 
 from pi_trio.nursery import plain_nursery
 from pi_trio.remote.access import PATH, checked_url
-from pi_trio.remote.websocket import open_websocket
+from pi_trio.remote.websocket import Wire, open_websocket
 
 __all__ = ["Dial", "Link", "LostError", "RefusedError", "dialler", "talking"]
 
@@ -141,19 +141,29 @@ async def _opened(address: str) -> trio.abc.Stream:
 async def _greeted(
     stream: trio.abc.Stream, address: str, token: str, client_id: str, nursery: trio.Nursery
 ) -> WebSocketConnection:
+    wire = Wire(stream)
+
+    async def mind_the_end() -> None:
+        await wire.ended.wait()
+        raise LostError(f"{address} closed the connection")
+
     try:
         with trio.fail_after(CONNECT_SECONDS):
-            return await wrap_client_stream(
-                nursery,
-                cast("trio.SocketStream", stream),  # any stream will do
-                urlsplit(address).netloc,
-                f"{PATH}?client={client_id}",
-                extra_headers=[(b"Authorization", f"Bearer {token}".encode())],
-                max_message_size=_LARGEST,
-                receive_buffer_size=_BUFFER,
-            )
+            async with plain_nursery() as waiting:
+                waiting.start_soon(mind_the_end)
+                socket = await wrap_client_stream(
+                    nursery,
+                    cast("trio.SocketStream", wire),  # any stream will do
+                    urlsplit(address).netloc,
+                    f"{PATH}?client={client_id}",
+                    extra_headers=[(b"Authorization", f"Bearer {token}".encode())],
+                    max_message_size=_LARGEST,
+                    receive_buffer_size=_BUFFER,
+                )
+                waiting.cancel_scope.cancel()
     except trio.TooSlowError:
         raise LostError(f"{address} did not answer for {CONNECT_SECONDS:g} seconds") from None
+    return socket
 
 
 def _refusal(address: str, rejected: ConnectionRejected) -> LostError | RefusedError:

@@ -11,7 +11,7 @@ from wsproto.utilities import LocalProtocolError
 
 from pi_trio.nursery import plain_nursery
 
-__all__ = ["GOODBYE_SECONDS", "open_websocket"]
+__all__ = ["GOODBYE_SECONDS", "Wire", "open_websocket"]
 
 GOODBYE_SECONDS = 1.0
 """How long the other side may take to say goodbye."""
@@ -40,3 +40,38 @@ async def open_websocket(
             raise trio.BrokenResourceError("the connection is closed") from error
         if failure is not None:
             raise failure from None
+
+
+class Wire(trio.abc.Stream):
+    """A stream under a websocket. `data` was read from it already; `ended` tells that no more will come."""
+
+    def __init__(self, stream: trio.abc.Stream, data: bytes = b"") -> None:
+        self.ended = trio.Event()
+        self._stream, self._data = stream, data
+
+    async def receive_some(self, max_bytes: int | None = None) -> bytes | bytearray:
+        if self._data:
+            await trio.lowlevel.checkpoint()
+            size = len(self._data) if max_bytes is None else max_bytes
+            piece, self._data = self._data[:size], self._data[size:]
+            return piece
+        received: bytes | bytearray = b""
+        try:
+            received = await self._stream.receive_some(max_bytes)
+        finally:
+            if not received:
+                self.ended.set()
+        return received
+
+    async def send_all(self, data: bytes | bytearray | memoryview) -> None:
+        try:
+            await self._stream.send_all(data)
+        except trio.BrokenResourceError:
+            self.ended.set()
+            raise
+
+    async def wait_send_all_might_not_block(self) -> None:
+        await self._stream.wait_send_all_might_not_block()
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()

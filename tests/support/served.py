@@ -6,7 +6,7 @@ import random
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import trio
 import trio.testing
@@ -16,7 +16,7 @@ from pi_trio.harness.runtime import LocalRuntime, open_runtime
 from pi_trio.hub import Outbox
 from pi_trio.remote.client import RemoteRuntime, open_over
 from pi_trio.remote.interface import Snapshot
-from pi_trio.remote.link import Dial, Link, LostError, talking
+from pi_trio.remote.link import Dial, Link, talking
 from pi_trio.remote.server.door import Door
 from pi_trio.remote.server.server import Server
 from pi_trio.resources.config import RuntimeConfig
@@ -24,6 +24,7 @@ from pi_trio.wire import event_to_json
 
 TOKEN = "a-token-that-is-long-enough"
 PORT = 7717
+Wrap: TypeAlias = Callable[[trio.abc.Stream], trio.abc.Stream]
 URL = f"ws://127.0.0.1:{PORT}"
 
 
@@ -80,7 +81,6 @@ class Served:
         self.told: list[str] = []
         self.nursery = nursery
         self.server = Server(runtime, Door(token=TOKEN, port=PORT), nursery, self.told.append)
-        self.dialled = 0
 
     def stream(self) -> trio.StapledStream[Any, Any]:
         """The client's end of a new connection."""
@@ -88,20 +88,19 @@ class Served:
         self.nursery.start_soon(self.server.handle, theirs)
         return ours
 
-    def dial(self, wrap: Callable[[int, trio.abc.Stream], trio.abc.Stream] = lambda _, stream: stream) -> Dial:
-        """Connects to it; `wrap` gets the number of the connection and its stream."""
+    def dial(self, wrap: Wrap = lambda stream: stream) -> Dial:
+        """Connects to it; `wrap` gets the stream of each connection."""
 
         @asynccontextmanager
         async def dialling(client_id: str) -> AsyncIterator[Link]:
-            self.dialled += 1
-            stream = wrap(self.dialled, self.stream())
+            stream = wrap(self.stream())
             async with stream, talking(stream, URL, TOKEN, client_id) as link:
                 yield link
 
         return dialling
 
     @asynccontextmanager
-    async def client(self, *wrap: Callable[[int, trio.abc.Stream], trio.abc.Stream]) -> AsyncIterator[RemoteRuntime]:
+    async def client(self, *wrap: Wrap) -> AsyncIterator[RemoteRuntime]:
         async with open_over(self.dial(*wrap)) as remote:
             yield remote
 
@@ -119,15 +118,16 @@ async def served(folder: Path, **options: Any) -> AsyncIterator[Served]:
         nursery.cancel_scope.cancel()
 
 
-class Seen:
-    """What a subscriber has seen, in order: numbers, events, and how often it had to begin anew."""
+class Seen(Outbox):
+    """What a subscriber was told, in order and unmerged: numbers, events, and how often it began anew."""
 
     def __init__(self) -> None:
+        super().__init__(lambda: None)
         self.events: list[tuple[int, AgentEvent]] = []
         self._news = trio.Event()
-        self.outbox = Outbox(self._wake)
 
-    def _wake(self) -> None:
+    def put(self, seq: int, event: AgentEvent) -> None:
+        self.events.append((seq, event))
         self._news.set()
 
     @property
@@ -145,15 +145,9 @@ class Seen:
             (seq, event_to_json(event)) for seq, event in self.events if event.type != "connection_changed"
         ]
 
-    def take(self) -> None:
-        self.events += [(envelope.seq, envelope.event) for envelope in self.outbox.take()]
-
     async def until(self, holds: Callable[[], object]) -> None:
         """Wait for events until something holds."""
-        while True:
-            self.take()
-            if holds():
-                return
+        while not holds():
             await self._news.wait()
             self._news = trio.Event()
 
@@ -164,19 +158,22 @@ class Seen:
     @classmethod
     async def of(cls, runtime: Any, session_id: str) -> tuple[Seen, Snapshot]:
         seen = cls()
-        return seen, await runtime.subscribe(session_id, seen.outbox)
+        return seen, await runtime.subscribe(session_id, seen)
 
 
-def cutting(seed: int, times: int, size: int) -> Callable[[int, trio.abc.Stream], trio.abc.Stream]:
-    """Breaks so many connections, each after up to `size` bytes; then no more."""
-    chance = random.Random(seed)
+class Cutter:
+    """Breaks so many connections at random places, then no more. `left` counts down."""
 
-    def wrap(number: int, stream: trio.abc.Stream) -> trio.abc.Stream:
-        if number > times:
+    def __init__(self, seed: int, times: int) -> None:
+        self.left = times
+        self._chance = random.Random(seed)
+
+    def __call__(self, stream: trio.abc.Stream) -> trio.abc.Stream:
+        if not self.left:
             return stream
-        return Cut(stream, chance.randrange(1, size), half_open=chance.random() < 0.3)
+        self.left -= 1
+        size = self._chance.choice((500, 3_000, 50_000))  # in the greeting, in the first words, or later
+        return Cut(stream, self._chance.randrange(size), half_open=self._chance.random() < 0.3)
 
-    return wrap
 
-
-__all__ = ["TOKEN", "URL", "Cut", "LostError", "Seen", "Served", "cutting", "served"]
+__all__ = ["TOKEN", "URL", "Cut", "Cutter", "Seen", "Served", "served"]

@@ -41,10 +41,11 @@ SLOW_CODE = 4008
 
 @define
 class _Watched:
-    """A place in a feed: the client has all items up to `seq`."""
+    """A place in a feed: the client has all items up to `seq`. Further ones come when it was `told`."""
 
     feed: Feed
     seq: int
+    told: bool = False
 
 
 @frozen
@@ -133,10 +134,10 @@ class Connection:
         if not resumes:
             data["snapshot"] = encode_snapshot(snapshot)
         feed.watchers.add(self._wake)
-        self._watched.pop(session_id, None)  # nothing more of what was before
+        self._watched[session_id] = watched
 
         def begin() -> None:
-            self._watched[session_id] = watched
+            watched.told = True
 
         self.reply(success(command_id, data), begin)
 
@@ -183,7 +184,7 @@ class Connection:
         reply = self._replies[0] if self._replies else None
         for session_id, watched in self._watched.items():
             until = math.inf if reply is None else reply.marks.get(session_id, -1)
-            if watched.seq < min(until, watched.feed.last):
+            if watched.told and watched.seq < min(until, watched.feed.last):
                 return self._items(watched, min(until, watched.feed.last))
         if reply is None:
             return None

@@ -16,7 +16,7 @@ from attrs import field, frozen
 
 from pi_trio.remote.access import LOOPBACK_NAMES, PATH
 
-__all__ = ["HEAD_BYTES", "Admitted", "Door", "Refused", "Replayed", "read_head", "refuse"]
+__all__ = ["HEAD_BYTES", "Admitted", "Door", "Refused", "read_head", "refuse"]
 
 HEAD_BYTES = 16 * 1024
 """How large the head of a request may be."""
@@ -112,27 +112,3 @@ async def refuse(stream: trio.abc.Stream, refused: Refused) -> None:
     ]
     parts = (h11.Response(status_code=refused.status, headers=headers), h11.Data(body), h11.EndOfMessage())
     await stream.send_all(b"".join(writing.send(part) or b"" for part in parts))
-
-
-class Replayed(trio.abc.Stream):
-    """A stream from which some bytes were read already, which come again."""
-
-    def __init__(self, stream: trio.abc.Stream, data: bytes) -> None:
-        self._stream, self._data = stream, data
-
-    async def receive_some(self, max_bytes: int | None = None) -> bytes | bytearray:
-        if not self._data:
-            return await self._stream.receive_some(max_bytes)
-        await trio.lowlevel.checkpoint()
-        size = len(self._data) if max_bytes is None else max_bytes
-        piece, self._data = self._data[:size], self._data[size:]
-        return piece
-
-    async def send_all(self, data: bytes | bytearray | memoryview) -> None:
-        await self._stream.send_all(data)
-
-    async def wait_send_all_might_not_block(self) -> None:
-        await self._stream.wait_send_all_might_not_block()
-
-    async def aclose(self) -> None:
-        await self._stream.aclose()

@@ -20,10 +20,10 @@ from pi_trio.harness.runtime import LocalRuntime
 from pi_trio.nursery import plain_nursery
 from pi_trio.remote.access import PROTOCOL
 from pi_trio.remote.server.connection import Connection
-from pi_trio.remote.server.door import Door, Refused, Replayed, read_head, refuse
+from pi_trio.remote.server.door import Door, Refused, read_head, refuse
 from pi_trio.remote.server.peer import Peer
 from pi_trio.remote.server.sessions import Sessions
-from pi_trio.remote.websocket import open_websocket
+from pi_trio.remote.websocket import Wire, open_websocket
 
 __all__ = ["HANDSHAKE_SECONDS", "MAX_CLIENTS", "MAX_MESSAGE", "MAX_PENDING", "Server", "serve"]
 
@@ -95,7 +95,7 @@ class Server:
             self._pending[scope] = None
             try:
                 head, data = await read_head(stream)
-                return self._peer(head), Replayed(stream, data)
+                return self._peer(head), Wire(stream, data)
             except Refused as refused:
                 self._tell(f"refused: {refused.status}, {refused.reason}")
                 await refuse(stream, refused)
@@ -140,7 +140,7 @@ class Server:
     async def _converse(self, connection: Connection, peer: Peer) -> None:
         before, peer.connection = peer.connection, connection
         if before is not None:  # it was lost, and that is only seen now
-            await before.close(1000, "the client came back by another connection")
+            self._nursery.start_soon(before.close, 1000, "the client came back by another connection")
         await connection.serve({"type": "welcome", "protocol": PROTOCOL, "version": version("pi-trio")})
 
 
