@@ -12,8 +12,8 @@ import itertools
 import math
 import uuid
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
-from typing import Any
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Any, cast
 
 import trio
 from attrs import define, field, frozen
@@ -46,15 +46,13 @@ class OpenSession:
     clients: int
 
 
-@asynccontextmanager
-async def open_remote(url: str, token: str) -> AsyncIterator[RemoteRuntime]:
+def open_remote(url: str, token: str) -> AbstractAsyncContextManager[RemoteRuntime]:
     """The runtime of a server for a block. Leaving it leaves all sessions as they are, running or not.
 
     Raises `UsageError` if the address is none, `ConfigError` if nobody is there or the server
     refuses. A connection that is lost later is tried again for as long as the block lasts.
     """
-    async with open_over(dialler(url, token)) as runtime:
-        yield runtime
+    return open_over(dialler(url, token))
 
 
 @asynccontextmanager
@@ -220,6 +218,11 @@ class RemoteRuntime:
                 watched.look(decode_snapshot(data))
 
         return decode_snapshot(await self._ask("snapshot", {"sessionId": session_id}, came))
+
+    @property
+    def runtime(self) -> Served:
+        """The same, typed as what it is: its methods come from the interface."""
+        return cast("Served", self)
 
     async def sessions(self) -> Sequence[OpenSession]:
         """The sessions that are open on the server, the one that was used last first."""

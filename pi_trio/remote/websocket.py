@@ -15,6 +15,8 @@ __all__ = ["GOODBYE_SECONDS", "Wire", "open_websocket"]
 
 GOODBYE_SECONDS = 1.0
 """How long the other side may take to say goodbye."""
+_LAST_WORD_SECONDS = 0.1
+"""Time to say goodbye when its answer cannot be heard any more."""
 
 
 @asynccontextmanager
@@ -32,7 +34,8 @@ async def open_websocket(
                 failure = error
                 raise
             finally:
-                with trio.move_on_after(GOODBYE_SECONDS, shield=True):
+                deaf = isinstance(failure, trio.Cancelled)  # so is the task that reads
+                with trio.move_on_after(_LAST_WORD_SECONDS if deaf else GOODBYE_SECONDS, shield=True):
                     await socket.aclose()
             nursery.cancel_scope.cancel()
     except LocalProtocolError as error:  # the library answers a ping that comes while it says goodbye
