@@ -27,11 +27,9 @@ def add_token_argument(parser: argparse._ActionsContainer) -> None:
 
 def refuse_runtime_options(parser: argparse.ArgumentParser, namespace: argparse.Namespace) -> None:
     """Raise `UsageError` for options that the server was, or was not, started with."""
-    odd = [
-        name
-        for name, value in vars(namespace).items()
-        if name not in _CHOOSING and value != parser.get_default(name)
-    ]
+    usual = vars(parser.parse_args([]))
+    said = {name for name, value in vars(namespace).items() if value != usual[name]}
+    odd = sorted(said - _CHOOSING)
     if odd:
         raise UsageError(f"--{odd[0].replace('_', '-')} is for the server: it is where the work is done")
 

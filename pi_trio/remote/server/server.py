@@ -166,22 +166,22 @@ async def serve(
     task_status: trio.TaskStatus[Server] = trio.TASK_STATUS_IGNORED,
 ) -> None:
     """Serve clients until it is cancelled; they are told. Runs that are under way are not stopped by it."""
-    serving = trio.CancelScope(shield=True)  # so that there is time for a last word
+    listening = trio.CancelScope()
 
     async def accept(task_status: trio.TaskStatus[Server]) -> None:
-        with serving:
+        with trio.CancelScope(shield=True):  # so that there is time for a last word
             async with plain_nursery() as nursery:
                 server = Server(runtime, door, nursery, tell)
                 nursery.start_soon(server.sessions.close_idle)
-                await nursery.start(trio.serve_listeners, server.handle, list(listeners))
-                task_status.started(server)
+                with listening:
+                    task_status.started(server)
+                    await trio.serve_listeners(server.handle, list(listeners), handler_nursery=nursery)
+                await server.close()
+                nursery.cancel_scope.cancel()
 
     async with plain_nursery() as nursery:
         try:
-            server = await nursery.start(accept)
-            task_status.started(server)
+            task_status.started(await nursery.start(accept))
             await trio.sleep_forever()
         finally:
-            with trio.CancelScope(shield=True):
-                await server.close()
-            serving.cancel()
+            listening.cancel()
