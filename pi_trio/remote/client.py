@@ -150,20 +150,22 @@ class RemoteRuntime:
 
         Raises `ConfigError` if the first attempt fails, or the server refuses.
         """
-        waits, began = iter(WAITS), -math.inf
+        waits, first = iter(WAITS), True
         while True:
+            began = math.inf
             try:
                 async with self._dial(self._client_id) as link:
-                    if began == -math.inf:
+                    began = trio.current_time()
+                    if first:
                         task_status.started()
                     else:
                         self._tell(ConnectionChanged(connected=True))
-                    began = trio.current_time()
+                    first = False
                     await self._converse(link)
             except RefusedError as error:
                 raise ConfigError(str(error)) from error
             except LostError as error:
-                if began == -math.inf:
+                if first:
                     raise ConfigError(str(error)) from error
                 if trio.current_time() - began > LONGEST_WAIT:  # it had held
                     waits = iter(WAITS)

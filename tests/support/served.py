@@ -15,12 +15,12 @@ from pi_trio.events import AgentEvent, Gap
 from pi_trio.harness.runtime import LocalRuntime, open_runtime
 from pi_trio.hub import Outbox
 from pi_trio.remote.client import RemoteRuntime, open_over
+from pi_trio.remote.events import encode_event
 from pi_trio.remote.interface import Snapshot
 from pi_trio.remote.link import Dial, Link, talking
 from pi_trio.remote.server.door import Door
 from pi_trio.remote.server.server import Server
 from pi_trio.resources.config import RuntimeConfig
-from pi_trio.wire import event_to_json
 
 TOKEN = "a-token-that-is-long-enough"
 PORT = 7717
@@ -142,7 +142,7 @@ class Seen(Outbox):
     def told(self) -> list[tuple[int, Any]]:
         """All but what concerns the connection, as values."""
         return [
-            (seq, event_to_json(event)) for seq, event in self.events if event.type != "connection_changed"
+            (seq, encode_event(event)) for seq, event in self.events if event.type != "connection_changed"
         ]
 
     async def until(self, holds: Callable[[], object]) -> None:

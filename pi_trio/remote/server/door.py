@@ -86,7 +86,7 @@ def _header(head: h11.Request, name: bytes) -> str:
 
 async def read_head(stream: trio.abc.Stream) -> tuple[h11.Request, bytes]:
     """The head of a request, and all bytes that were read for it. Raises `Refused`, and `trio`'s errors."""
-    reading, data = h11.Connection(h11.SERVER, max_incomplete_event_size=HEAD_BYTES), b""
+    reading, data = h11.Connection(h11.SERVER), b""
     try:
         while True:
             event = reading.next_event()
@@ -96,6 +96,8 @@ async def read_head(stream: trio.abc.Stream) -> tuple[h11.Request, bytes]:
                 raise Refused(400, "this is no request")
             piece = bytes(await stream.receive_some(HEAD_BYTES))
             data += piece
+            if len(data) > HEAD_BYTES:
+                raise Refused(431, "the head of the request is too large")
             reading.receive_data(piece)
     except h11.RemoteProtocolError as error:
         raise Refused(error.error_status_hint, f"this is no request: {error}") from error

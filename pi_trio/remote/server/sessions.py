@@ -17,7 +17,7 @@ __all__ = ["IDLE_SECONDS", "Sessions"]
 
 IDLE_SECONDS = 15 * 60.0
 """How long a session stays open that nobody looks at and in which nothing goes on."""
-_ROUND_SECONDS = 30.0
+ROUND_SECONDS = 30.0
 
 
 class Sessions:
@@ -62,7 +62,7 @@ class Sessions:
     async def close_idle(self) -> None:
         """Close what is not needed any more. Runs until it is cancelled."""
         while True:
-            await trio.sleep(_ROUND_SECONDS)
+            await trio.sleep(ROUND_SECONDS)
             for session_id in self.runtime.open_sessions:
                 if self._is_needed(session_id):
                     self._used[session_id] = trio.current_time()
