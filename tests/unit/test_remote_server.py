@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,8 @@ import trio
 import trio.testing
 from served import PORT, TOKEN, Seen, Served, served
 from trio_websocket import ConnectionClosed, WebSocketConnection, wrap_client_stream
+from wsproto.connection import Connection, ConnectionType
+from wsproto.events import CloseConnection, TextMessage
 
 from pi_trio.errors import ConfigError, UsageError
 from pi_trio.events import AgentEvent, AgentStart, MessageUpdate, TurnStart
@@ -264,17 +267,16 @@ async def test_a_message_of_a_hundred_megabytes_is_cut_short(tmp_path: Path) -> 
 async def test_who_does_not_read_is_let_go_with_a_reason_and_the_agent_does_not_wait(
     tmp_path: Path, autojump_clock: Any
 ) -> None:
-    async with (
-        served(tmp_path, no_session=True) as there,
-        there.client() as remote,
-        trio.open_nursery() as nursery,
-    ):
+    async with served(tmp_path, no_session=True) as there, there.client() as remote:
         session_id = (await remote.runtime.new_session()).session.id
         seen, _ = await Seen.of(remote, session_id)
-        raw = await Raw.of(there, nursery)
-        assert (await raw.ask(id=1, type="subscribe", sessionId=session_id))["success"]
+        stream, reading = there.stream(), Connection(ConnectionType.CLIENT)
+        await stream.send_all(head(BEARER, *UPGRADE))
+        assert (await stream.receive_some(1 << 16)).startswith(b"HTTP/1.1 101 ")
+        subscribe = json.dumps({"id": 1, "type": "subscribe", "sessionId": session_id})
+        await stream.send_all(reading.send(TextMessage(subscribe)))
         began = trio.current_time()
-        for count in range(1, 40):  # it fills what is read ahead for it, and then does not read
+        for count in range(1, 40):
             await remote.runtime.prompt(session_id, "hello")
             await seen.event("agent_settled", count)
         assert trio.current_time() - began < connection.PATIENCE_SECONDS
@@ -282,9 +284,11 @@ async def test_who_does_not_read_is_let_go_with_a_reason_and_the_agent_does_not_
         with trio.move_on_after(connection.PATIENCE_SECONDS + 2):
             await trio.sleep_forever()
         assert there.server.clients == 1
-        assert "nothing was read for 20 seconds" in there.told[-1]
-        assert await raw.closed() == (connection.SLOW_CODE, "nothing was read for 20 seconds")
-        nursery.cancel_scope.cancel()
+        assert there.told == ["a client left: nothing was read for 20 seconds"]
+        while data := await stream.receive_some():
+            reading.receive_data(bytes(data))
+        *_, last = reading.events()
+        assert last == CloseConnection(connection.SLOW_CODE, "nothing was read for 20 seconds")
 
 
 async def test_responses_that_nobody_reads_are_bounded(
@@ -293,9 +297,12 @@ async def test_responses_that_nobody_reads_are_bounded(
     monkeypatch.setattr(connection, "WAITING_REPLIES", 10)
     async with served(tmp_path) as there, trio.open_nursery() as nursery:
         raw = await Raw.of(there, nursery)
-        while not raw.socket.closed:
-            await raw.send(type="sessions")
-        assert "10 responses were not read" in there.told[-1]
+        with suppress(ConnectionClosed):
+            while True:
+                await raw.send(type="sessions")
+        while not there.told:
+            await trio.lowlevel.checkpoint()
+        assert there.told == ["a client left: 10 responses were not read"]
         nursery.cancel_scope.cancel()
 
 
