@@ -28,6 +28,8 @@ _DESCRIPTION = """\
 Serve sessions to `pi-tui --attach`, `pi-trio attach` and other clients. They may come and go: the
 work goes on. Only this machine can connect, and only with the token that is in the agent directory."""
 
+_LAST_PORT = 65_535
+
 
 def run(argv: Sequence[str]) -> int:
     """Run the subcommand. Returns the exit status."""
@@ -104,8 +106,10 @@ def _encryption(namespace: Namespace) -> ssl.SSLContext | None:
 async def _listen(namespace: Namespace) -> list[trio.SocketListener]:
     try:
         ipaddress.ip_address(namespace.host)
+        if not 0 <= namespace.port <= _LAST_PORT:
+            raise ValueError
         return await trio.open_tcp_listeners(namespace.port, host=namespace.host)
-    except (ValueError, OverflowError):
+    except ValueError:
         address = f"--host {namespace.host} --port {namespace.port}"
         raise UsageError(f"{address} is no address to listen on") from None
     except OSError as error:

@@ -130,7 +130,11 @@ async def _opened(address: str) -> trio.abc.Stream:
         with trio.fail_after(CONNECT_SECONDS):
             if parts.scheme == "ws":
                 return await trio.open_tcp_stream(host, port)
-            return await trio.open_ssl_over_tcp_stream(host, port, https_compatible=True)
+            encrypted = await trio.open_ssl_over_tcp_stream(host, port, https_compatible=True)
+            await encrypted.do_handshake()
+            return encrypted
+    except trio.BrokenResourceError as error:
+        raise LostError(f"{address} is not what it should be: {error.__cause__ or error}") from error
     except OSError as error:
         why = f": {error.strerror}" if error.strerror else ""
         raise LostError(f"there is no server at {address}{why}") from error

@@ -18,6 +18,13 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[1] / "tui"))  # tests are no package; the terminal is shared
 from test_terminal import Terminal
 
+from pi_trio.remote.link import PING_SECONDS, SILENCE_SECONDS
+from pi_trio.remote.server import connection, server
+from pi_trio.remote.server.door import HEAD_BYTES
+from pi_trio.remote.server.feed import RING_BYTES, RING_ITEMS
+from pi_trio.remote.server.peer import COMMANDS_AT_A_TIME
+from pi_trio.remote.server.sessions import IDLE_SECONDS
+
 PAGE = (Path(__file__).parents[2] / "docs" / "server.md").read_text("utf-8")
 
 
@@ -175,6 +182,39 @@ def test_foreign_requests_are_turned_away_by_the_real_socket(program) -> None:
     with serving(program) as (_, url):
         port = int(url.rpartition(":")[2])
         for host, origin in (("evil.invalid", ""), (f"127.0.0.1:{port}", "Origin: https://evil.invalid\r\n")):
-            with socket.create_connection(("127.0.0.1", port)) as connection:
-                connection.sendall(f"GET / HTTP/1.1\r\nHost: {host}\r\n{origin}\r\n".encode())
-                assert connection.makefile("rb").readline().startswith(b"HTTP/1.1 403 ")
+            with socket.create_connection(("127.0.0.1", port)) as foreign:
+                foreign.sendall(f"GET / HTTP/1.1\r\nHost: {host}\r\n{origin}\r\n".encode())
+                assert foreign.makefile("rb").readline().startswith(b"HTTP/1.1 403 ")
+
+
+@pytest.mark.parametrize("at", [0, 1])
+def test_the_programs_of_the_page_run(program, at: int) -> None:
+    code = re.findall(r"^```python\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)[at]
+    with serving(program, "--demo") as (_, url):
+        done = subprocess.run(
+            [sys.executable, "-W", "error", "-c", code],
+            cwd=program.project,
+            env={**program.environ, "PI_SERVER": url},
+            capture_output=True,
+            text=True,
+            timeout=50,
+        )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "demo model" in done.stdout
+
+
+def test_the_page_tells_the_limits() -> None:
+    rows = dict(re.findall(r"^\| ([^|]+?) \| ([^|]+?) \|", PAGE, re.MULTILINE))
+    mebi, kibi = server.MAX_MESSAGE >> 20, HEAD_BYTES >> 10
+    assert rows["attached clients"] == str(server.MAX_CLIENTS)
+    pending = f"{server.MAX_PENDING}, for {server.HANDSHAKE_SECONDS:g} seconds"
+    assert rows["connections that have not said who they are"] == pending
+    assert rows["the head of a request"] == f"{kibi} KiB"
+    assert rows["a message to the server"] == f"{mebi} Mi characters"
+    assert rows["commands of a client that are not done"] == str(COMMANDS_AT_A_TIME)
+    assert rows["responses that a client has not read"] == f"{connection.WAITING_REPLIES:,}"
+    assert f"{connection.PATIENCE_SECONDS:g} seconds" in rows["time in which a client reads nothing"]
+    ring = f"{RING_ITEMS:,} or {RING_BYTES // 1_000_000} MB"
+    assert rows["events kept for clients that come back"].startswith(ring)
+    assert f"within {PING_SECONDS + SILENCE_SECONDS:g} seconds" in PAGE
+    assert f"closed after {IDLE_SECONDS / 60:g} minutes" in PAGE

@@ -1,8 +1,8 @@
 """One connection of a client: commands come in, events and responses go out.
 
-What goes out is sent a frame at a time, and the next one when the client has taken it,
-which a ping behind it tells. So what is under way has a bound, and a client that takes
-nothing for a while is told so and let go.
+From time to time a ping goes out behind the rest, and nothing more until it is answered:
+then the client has taken all before it. So what is under way has a bound, and a client that
+takes nothing for a while is told so and let go.
 """
 
 from __future__ import annotations
@@ -156,21 +156,20 @@ class Connection:
         self._news.set()
 
     async def _write(self) -> None:
+        untold = 0  # bytes of which it is not known whether the client has them
         while True:
-            with trio.move_on_after(PING_SECONDS):
+            with trio.move_on_after(PING_SECONDS) as silence:
                 await self._news.wait()
             self._news = trio.Event()
-            while await self._send_frame() >= FRAME_BYTES:
-                pass  # there may be more
-
-    async def _send_frame(self) -> int:
-        """Send what there is, up to a bound, and wait until the client has taken it. Gives its size."""
-        sent = 0
-        while sent < FRAME_BYTES and (message := self._next()) is not None:
-            await self._wait_for(self._socket.send_message(message.decode()), len(message))
-            sent += len(message)
-        await self._wait_for(self._socket.ping(), sent)
-        return sent
+            while (message := self._next()) is not None:
+                await self._wait_for(self._socket.send_message(message.decode()), len(message))
+                untold += len(message)
+                if untold >= FRAME_BYTES:
+                    await self._wait_for(self._socket.ping(), untold)
+                    untold = 0
+            if silence.cancelled_caught:
+                await self._wait_for(self._socket.ping(), untold)
+                untold = 0
 
     async def _wait_for(self, taken: Awaitable[None], size: int) -> None:
         """Wait until the client has taken what was sent; one that takes nothing is let go."""

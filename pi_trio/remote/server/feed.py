@@ -32,7 +32,7 @@ FRAME_SECONDS = 1 / 60
 RING_ITEMS = 4096
 RING_BYTES = 8_000_000
 """How much a feed keeps for clients that come back."""
-FRAME_BYTES = 256 * 1024
+FRAME_BYTES = 64 * 1024
 """A client is sent about so much at a time; one event may be larger."""
 
 
