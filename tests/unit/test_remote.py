@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from served import Cut, Cutter, Seen, Served, served
 from pi_trio.approval import Question
 from pi_trio.errors import BusyError, ConfigError, InternalError, PiError, SessionError, UsageError
 from pi_trio.events import ConnectionChanged, MessageUpdate
+from pi_trio.llm import demo
 from pi_trio.remote import client
 from pi_trio.remote.client import RemoteRuntime, open_over
 from pi_trio.remote.link import Link
@@ -128,17 +129,22 @@ async def test_two_subscribers_of_one_client_each_get_all_from_their_snapshot_on
         assert first.types.count("agent_settled") == 1
 
 
-async def test_who_comes_in_the_middle_of_an_answer_has_all_of_it(tmp_path: Path) -> None:
-    async with served(tmp_path) as there, there.client() as one, there.client() as other:
+async def test_who_comes_in_the_middle_of_an_answer_has_all_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, autojump_clock: Any
+) -> None:
+    monkeypatch.setattr(demo, "DELTA_INTERVAL", 1.0)
+    async with served(tmp_path, no_session=True) as there, there.client() as one, there.client() as other:
         session_id = (await one.runtime.new_session()).session.id
         first, _ = await Seen.of(one, session_id)
         await one.runtime.prompt(session_id, "hello")
-        await first.event("message_update", 6)
-        second, _ = await Seen.of(other, session_id)
+        await first.until(lambda: sum("text_delta" in str(told) for _, told in first.told) > 3)
+        second, joined = await Seen.of(other, session_id)
+        assert joined.streaming is not None
+        assert joined.streaming.text
         await second.event("agent_settled")
         last = [event for _, event in second.events if isinstance(event, MessageUpdate)][-1]
-        text = (await there.runtime.entries(session_id, _answers(await one.snapshot(session_id))))[-1]
-        assert last.message.text == text["message"]["content"][-1]["text"]
+        (answer,) = await there.runtime.entries(session_id, _answers(await one.snapshot(session_id)))
+        assert last.message.text == answer["message"]["content"][-1]["text"]
 
 
 def _answers(snapshot: Any) -> list[str]:
@@ -193,7 +199,7 @@ async def test_leaving_stops_nothing(tmp_path: Path) -> None:
     async with served(tmp_path) as there:
         async with there.client() as remote:
             session_id = (await remote.runtime.new_session()).session.id
-            await remote.runtime.prompt(session_id, "run `read line < gate; echo through`")
+            await remote.runtime.prompt(session_id, "run `sleep 1000`")
         assert there.runtime.harness(session_id).running
         async with there.client() as remote:
             seen, back = await Seen.of(remote, session_id)
@@ -205,37 +211,35 @@ async def test_leaving_stops_nothing(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("comes_back_at_once")
 async def test_behind_another_server_everything_is_looked_at_anew(tmp_path: Path) -> None:
     """HL-10: the server ended and was started again; its numbers begin anew."""
-    there: Served | None = None
+    running: list[Served] = []
     restarted = trio.Event()
 
     @asynccontextmanager
     async def dial(client_id: str) -> AsyncIterator[Link]:
-        if there is None:
+        if not running:
             await restarted.wait()
-        assert there is not None
-        async with there.dial()(client_id) as link:
+        async with running[0].dial()(client_id) as link:
             yield link
 
-    async with AsyncExitStack() as stack:
-        first = await stack.enter_async_context(served(tmp_path))
-        there = first
-        remote = await stack.enter_async_context(open_over(dial))
-        session_id = (await remote.runtime.new_session()).session.id
-        seen, _ = await Seen.of(remote, session_id)
-        await remote.runtime.prompt(session_id, "one")
-        await remote.runtime.wait_for_idle(session_id)
-        there = None
-        await first.server.close()
-        await first.runtime.aclose()
-        there = await stack.enter_async_context(served(tmp_path))
-        restarted.set()
-        await seen.until(lambda: seen.gaps)
-        await remote.runtime.prompt(session_id, "two")
-        await seen.event("agent_settled", 2)
-        assert await _said(remote, session_id) == ["one", "two"]
-        changes = [event for _, event in seen.events if isinstance(event, ConnectionChanged)]
-        assert [each.connected for each in changes] == [False, True]
-        assert "the server ends" in changes[0].reason
+    async with served(tmp_path) as first, served(tmp_path) as second:
+        running.append(first)
+        async with open_over(dial) as remote:
+            session_id = (await remote.runtime.new_session()).session.id
+            seen, _ = await Seen.of(remote, session_id)
+            await remote.runtime.prompt(session_id, "one")
+            await remote.runtime.wait_for_idle(session_id)
+            running.clear()
+            await first.server.close()
+            await first.runtime.aclose()
+            running.append(second)
+            restarted.set()
+            await seen.until(lambda: seen.gaps)
+            await remote.runtime.prompt(session_id, "two")
+            await seen.event("agent_settled", 2)
+            assert await _said(remote, session_id) == ["one", "two"]
+            changes = [event for _, event in seen.events if isinstance(event, ConnectionChanged)]
+            assert [each.connected for each in changes] == [False, True]
+            assert "the server ends" in changes[0].reason
 
 
 async def test_a_silent_server_is_noticed_within_half_a_minute(tmp_path: Path, autojump_clock: Any) -> None:
