@@ -53,14 +53,14 @@ def run_app(app: PiApp, again: str = "pi-tui") -> int:
     """
     status = asyncio.run(_run(app))
     _let_go_of_terminal()
-    status = _report(app, status)
+    status = _report(app, status, again)
     if app.left_behind:  # the thread that waits for it would hold the program
         _let_go_of_terminal()
         os._exit(status)
     return status
 
 
-def _report(app: PiApp, status: int) -> int:
+def _report(app: PiApp, status: int, again: str) -> int:
     """Say how it went. Returns the exit status."""
     if isinstance(app.failure, PiError):
         sys.stderr.write(f"pi-tui: {app.failure}\n")
