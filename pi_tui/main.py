@@ -10,8 +10,10 @@ import sys
 import traceback
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import TYPE_CHECKING
 
+from pi_trio.cli.attaching import add_token_argument, refuse_runtime_options
 from pi_trio.cli.options import add_session_arguments, make_parser, open_chosen_session, parse, runtime_config
 from pi_trio.errors import PiError
 
@@ -31,28 +33,34 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     if sys.platform == "win32":
         sys.exit("pi-tui needs Linux or macOS; on Windows please run it inside WSL.")
-    namespace = parse(_parser(), sys.argv[1:] if argv is None else argv)
+    parser = _parser()
+    namespace = parse(parser, sys.argv[1:] if argv is None else argv)
     if not _has_screen():
         sys.exit("pi-tui needs a terminal: pi-trio chat talks in plain lines, pi-trio -p answers in a pipe.")
     try:
+        if namespace.attach:
+            refuse_runtime_options(parser, namespace)
         app = _make_app(namespace, runtime_config(namespace))
     except PiError as error:
         sys.exit(f"pi-tui: {error}")
-    return run_app(app)
+    return run_app(app, f"pi-tui --attach {namespace.attach}" if namespace.attach else "pi-tui")
 
 
-def run_app(app: PiApp) -> int:
-    """Run the app to its end, with the terminal restored and no process left, and report how it went."""
+def run_app(app: PiApp, again: str = "pi-tui") -> int:
+    """Run the app to its end, with the terminal restored and no process left, and report how it went.
+
+    `again` is the command that is told to go on with the session.
+    """
     status = asyncio.run(_run(app))
     _let_go_of_terminal()
-    status = _report(app, status)
+    status = _report(app, status, again)
     if app.left_behind:  # the thread that waits for it would hold the program
         _let_go_of_terminal()
         os._exit(status)
     return status
 
 
-def _report(app: PiApp, status: int) -> int:
+def _report(app: PiApp, status: int, again: str) -> int:
     """Say how it went. Returns the exit status."""
     if isinstance(app.failure, PiError):
         sys.stderr.write(f"pi-tui: {app.failure}\n")
@@ -63,7 +71,7 @@ def _report(app: PiApp, status: int) -> int:
     if app.left_behind:
         sys.stderr.write(f"pi-tui: left while it did not stop: {'; '.join(app.left_behind)}\n")
     if status == 0 and app.resume is not None:
-        sys.stdout.write(f"To go on with it: pi-tui --session {app.resume}\n")
+        sys.stdout.write(f"To go on with it: {again} --session {app.resume}\n")
     return status
 
 
@@ -98,6 +106,8 @@ async def _run(app: PiApp) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = make_parser("pi-tui", "Talk to a coding agent, full screen.")
     parser.add_argument("--theme", metavar="NAME", help="dark, light, a theme of yours, or a path")
+    parser.add_argument("--attach", metavar="URL", help="show sessions of this server (pi-trio serve)")
+    add_token_argument(parser)
     add_session_arguments(parser)
     return parser
 
@@ -131,14 +141,17 @@ def _make_app(namespace: argparse.Namespace, config: RuntimeConfig) -> PiApp:
     async def choose(runtime: Runtime) -> Snapshot:
         return await open_chosen_session(runtime, namespace)
 
-    return PiApp(
-        open_runtime,
-        choose,
-        _theme(namespace.theme or config.settings.theme, config),
+    app = partial(
+        PiApp,
+        theme=_theme(namespace.theme or config.settings.theme, config),
         keymap=load_keymap(config.agent_dir / "keybindings.json"),
         messages=namespace.messages,
-        settle=settle,
     )
+    if namespace.attach:
+        from pi_tui.attached import choose_attached, open_attached
+
+        return app(partial(open_attached, namespace), partial(choose_attached, namespace))
+    return app(open_runtime, choose, settle=settle)
 
 
 def _theme(name: str, config: RuntimeConfig) -> Theme:

@@ -87,6 +87,8 @@ def key_hints(now: Situation) -> str:
 
 def rule_label(store: SessionStore | None, now: Situation, tick: int) -> str:
     """What goes on, in the line above the prompt; empty while nothing does."""
+    if store is not None and store.lost is not None:
+        return f"{store.lost.reason}; trying again"
     if store is None or not (now.busy or now.shell):
         return ""
     if now.stopping:

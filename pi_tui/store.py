@@ -23,6 +23,7 @@ from pi_trio.events import (
     BashExecutionUpdate,
     CompactionEnd,
     CompactionStart,
+    ConnectionChanged,
     EntryAppended,
     ExtensionError,
     Gap,
@@ -77,6 +78,7 @@ class SessionStore:
         self._notices = 0
         self._waiting: list[Envelope] = []
         self.shell: Shell | None = None
+        self.lost: ConnectionChanged | None = None
         self.reset(snapshot)
 
     # ---------------------------------------------------------------- taking in
@@ -122,11 +124,14 @@ class SessionStore:
     def apply(self, envelopes: Iterable[Envelope]) -> None:
         """Take in events in order. After a gap they wait for `reset`."""
         for envelope in envelopes:
-            if self.stale:
+            event = envelope.event
+            if isinstance(event, ConnectionChanged):
+                self.lost = None if event.connected else event
+            elif self.stale:
                 self._waiting.append(envelope)
-            elif envelope.seq > self._seq:
+            elif envelope.seq > self._seq or isinstance(event, Gap):  # behind it numbers may begin anew
                 self._seq = envelope.seq
-                self._reduce(envelope.event)
+                self._reduce(event)
 
     def fill(self, entries: Iterable[Mapping[str, Any]]) -> None:
         """Take in the bodies of entries that were missing."""
@@ -297,6 +302,8 @@ class SessionStore:
                 self._grow_shell(delta)
             case Gap():
                 self.stale = True
+            case ConnectionChanged():
+                pass  # it concerns no session: see `apply`
             case _:
                 assert_never(event)
 

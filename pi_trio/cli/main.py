@@ -21,19 +21,23 @@ or when input or output is not a terminal, it answers the messages on standard
 output and ends."""
 
 _EPILOG = """commands, each with its own --help:
+  attach                talk in plain lines to a session on a server
   auth                  look after the keys of model providers
   chat                  talk in plain lines, without the full screen
   doctor                look at everything that a start needs
   import-pi             copy sessions, skills, templates, themes and keys of pi
   models                look up the models that can be asked
+  serve                 serve sessions to screens and programs that attach
   sessions              list, search, show, export and check session files"""
 
 _COMMANDS: Mapping[str, str] = {
+    "attach": "pi_trio.cli.attach",
     "auth": "pi_trio.cli.auth",
     "chat": "pi_trio.cli.chat",
     "doctor": "pi_trio.cli.doctor",
     "import-pi": "pi_trio.cli.import_pi",
     "models": "pi_trio.cli.models",
+    "serve": "pi_trio.cli.serve",
     "sessions": "pi_trio.cli.sessions",
 }
 """What may stand in the place of the first argument, and the module whose `run` does it."""

@@ -8,7 +8,7 @@ from typing import Any, get_args
 import attrs
 
 from pi_trio.errors import UsageError
-from pi_trio.events import AgentEvent, ExtensionError, Gap
+from pi_trio.events import AgentEvent, ConnectionChanged, ExtensionError, Gap
 from pi_trio.extensions.host import Delivery, Handler, Undo
 from pi_trio.harness.configured import ToolChoice
 from pi_trio.harness.harness import AgentHarness
@@ -27,7 +27,11 @@ from pi_trio.tool import Tool
 
 __all__ = ["HarnessHost"]
 
-_EVENTS = frozenset(cls.type for cls in get_args(AgentEvent)) - {Gap.type, ExtensionError.type}
+_EVENTS = frozenset(cls.type for cls in get_args(AgentEvent)) - {
+    Gap.type,
+    ConnectionChanged.type,
+    ExtensionError.type,
+}
 """The events that extensions hear. Their own failures would come back to them for ever."""
 _POINTS = frozenset({"tool_call", "tool_result", "context", "input", "session_shutdown"})
 

@@ -132,6 +132,18 @@ class LocalRuntime:
         """The driver of an open session, for who is in the same process and needs more than `Runtime`."""
         return self._open(session_id).harness
 
+    @property
+    def open_sessions(self) -> list[str]:
+        """The ids of the sessions that are open."""
+        return list(self._hosted)
+
+    def is_needed(self, session_id: str) -> bool:
+        """Whether closing the session now would stop something, or lose it."""
+        hosted = self._open(session_id)
+        session = hosted.harness.session
+        unsaved = bool(session.unsaved or (session.heads and not session.is_saved))
+        return hosted.harness.busy or hosted.shell.running or bool(hosted.questions.open) or unsaved
+
     async def snapshot(self, session_id: str) -> Snapshot:
         """See `Runtime`."""
         return self._snapshot(session_id)

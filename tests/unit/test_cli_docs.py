@@ -12,6 +12,7 @@ from pi_trio.cli.main import main
 ROOT = Path(__file__).parents[2]
 PROGRAMS = (
     "",
+    "attach",
     "auth",
     "auth login",
     "auth logout",
@@ -24,6 +25,7 @@ PROGRAMS = (
     "models list",
     "models search",
     "models refresh",
+    "serve",
     "sessions",
     "sessions list",
     "sessions search",

@@ -12,6 +12,7 @@ from pi_trio.events import (
     ApprovalRequested,
     ApprovalResolved,
     BashExecutionUpdate,
+    ConnectionChanged,
     Gap,
     InboxClaimed,
     InboxDiscarded,
@@ -84,7 +85,14 @@ class Client:
             case BashExecutionUpdate():
                 named = {} if self.shell_id is None else {"id": self.shell_id}
                 return {**event_to_json(event), **named}
-            case InboxInserted() | InboxDiscarded() | InboxClaimed() | InputReturned() | Gap():
+            case (
+                InboxInserted()
+                | InboxDiscarded()
+                | InboxClaimed()
+                | InputReturned()
+                | ConnectionChanged()
+                | Gap()
+            ):
                 return None
             case _:
                 return event_to_json(event)
