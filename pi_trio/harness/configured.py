@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from pi_trio.approval import GateMode
 from pi_trio.compaction.plan import CompactionSettings
 from pi_trio.errors import ConfigError
+from pi_trio.harness.limits import Limits
 from pi_trio.harness.options import HarnessOptions
 from pi_trio.harness.retry import RetryPolicy
 from pi_trio.llm.auth import Credential
@@ -46,6 +47,7 @@ def harness_options(
     *,
     stream_function: Callable[[Model], StreamFunction],
     credential: Callable[[Model], Awaitable[Credential]],
+    preflight: Callable[[Model], None],
     tools: tuple[Tool, ...],
     sections: Callable[[Sequence[Tool]], dict[str, str]],
 ) -> HarnessOptions:
@@ -55,6 +57,8 @@ def harness_options(
     return HarnessOptions(
         stream_function=stream_function,
         credential=credential,
+        preflight=preflight,
+        limits=_limits(config),
         tools=tools,
         sections=sections,
         steering_mode=settings.steering_mode,
@@ -80,6 +84,15 @@ def harness_options(
             proxy=settings.http_proxy,
         ),
         findings=tuple(_unknown_tools(config)),
+    )
+
+
+def _limits(config: RuntimeConfig) -> Limits:
+    """Those of the command line win over those of the settings, one by one."""
+    settings = config.settings
+    return Limits(
+        max_cost=settings.max_cost if config.max_cost is None else config.max_cost,
+        max_steps=settings.max_steps if config.max_steps is None else config.max_steps,
     )
 
 

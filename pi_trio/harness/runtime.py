@@ -354,6 +354,9 @@ class LocalRuntime:
     async def _credential(self, model: Model) -> Credential:
         return await self.registry.credential(model, self.config.api_key)
 
+    def _preflight(self, model: Model) -> None:
+        self.registry.check_credential(model, self.config.api_key)
+
     # ------------------------------------------------------------------ inside
 
     def _create(self, parent_session: str | None = None) -> Session:
@@ -416,6 +419,7 @@ class LocalRuntime:
             furnishing.config,
             stream_function=self.registry.stream_function,
             credential=self._credential,
+            preflight=self._preflight,
             tools=tools_for(furnishing.config, environment, mode),
             sections=furnishing.sections,
         )

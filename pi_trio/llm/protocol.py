@@ -319,8 +319,30 @@ class StreamEvents(trio.abc.ReceiveChannel[StreamEvent]):
         except trio.EndOfChannel:
             raise StopAsyncIteration from None
 
+    def watched(self, look: Callable[[Sequence[StreamEvent]], None]) -> StreamEvents:
+        """The same events; `look` sees each batch before it is read. Use only what this returns."""
+        return StreamEvents(_Watched(self._batches, look))
+
     async def aclose(self) -> None:
         """Stop reading. The stream itself ends when its context manager is left."""
+        await self._batches.aclose()
+
+
+class _Watched(trio.abc.ReceiveChannel[Sequence[StreamEvent]]):
+    def __init__(
+        self,
+        batches: trio.abc.ReceiveChannel[Sequence[StreamEvent]],
+        look: Callable[[Sequence[StreamEvent]], None],
+    ) -> None:
+        self._batches = batches
+        self._look = look
+
+    async def receive(self) -> Sequence[StreamEvent]:
+        batch = await self._batches.receive()
+        self._look(batch)
+        return batch
+
+    async def aclose(self) -> None:
         await self._batches.aclose()
 
 

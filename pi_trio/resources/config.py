@@ -30,6 +30,7 @@ class RuntimeConfig:
     a person on the own resources of `cwd`, for this time; `trust` is what came of it.
     `extensions` were named on the command line. `mode` wins over that of the settings.
     `cache_retention` is how long providers are asked to keep a prompt.
+    `max_cost` (US dollars) and `max_steps` win over those of the settings.
     `can_ask`: somebody is there who answers questions (`Runtime.answer`). `findings` are
     sentences about odd things in the settings files.
     """
@@ -48,6 +49,8 @@ class RuntimeConfig:
     trust: Trust = field(factory=lambda: Trust(False))
     extensions: tuple[str, ...] = ()
     mode: GateMode | None = None
+    max_cost: float | None = None
+    max_steps: int | None = None
     can_ask: bool = False
     findings: tuple[str, ...] = ()
 

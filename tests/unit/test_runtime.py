@@ -391,3 +391,22 @@ async def test_a_rule_that_cannot_be_read_stops_the_start(project: Path) -> None
     async with runtime_of(project, settings=settings) as runtime:
         with pytest.raises(ConfigError, match=r"gate: 'bash\(rm' is not a rule"):
             await runtime.new_session()
+
+
+@pytest.mark.parametrize("call", ["prompt", "steer", "follow_up"])
+async def test_without_a_key_nothing_is_taken(
+    project: Path, call: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """HL-01: no file is left, and who asked still has the text."""
+    monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
+    async with runtime_of(project, demo=False, model="anthropic/claude-sonnet-4-5") as runtime:
+        snapshot = await runtime.new_session()
+        with pytest.raises(ConfigError, match="There is no API key for anthropic: set ANTHROPIC_API_KEY"):
+            await getattr(runtime, call)(snapshot.session.id, "hello")
+        after = await runtime.snapshot(snapshot.session.id)
+        assert (after.running, after.heads, after.returned) == (False, (), ())
+        assert after.session.path is not None
+        assert not Path(after.session.path).exists()
+        await runtime.set_model(snapshot.session.id, "demo/demo")
+        await _say(runtime, snapshot.session.id, "hello")
+        assert Path(after.session.path).is_file()
