@@ -9,6 +9,7 @@ from typing import Any, Literal
 from pi_trio.events import (
     AgentEvent,
     AutoRetryStart,
+    CompactionStart,
     EntryAppended,
     ExtensionError,
     Gap,
@@ -77,6 +78,8 @@ class ChatText:
                 return self.lines(
                     f"[retry {event.attempt} of {event.max_attempts} in {seconds:g} s] {event.error_message}"
                 )
+            case CompactionStart():
+                return self.lines("[making room in the context]")
             case EntryAppended(entry):
                 return self._entry(entry)
             case ExtensionError():

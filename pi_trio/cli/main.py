@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 
+from pi_trio.cli.arguments import positive
 from pi_trio.cli.options import add_session_arguments, make_parser, parse
 from pi_trio.errors import PiError
 from pi_trio.session.collector import paused_collector
@@ -95,6 +96,10 @@ def _parser() -> argparse.ArgumentParser:
     output = parser.add_argument_group("output")
     output.add_argument("-p", "--print", action="store_true", help="answer on standard output and end")
     output.add_argument(
+        "--output-schema", metavar="FILE", help="print only JSON that matches this JSON Schema"
+    )
+    output.add_argument("--timeout", metavar="SECONDS", type=positive(float), help="stop after this time")
+    output.add_argument(
         "--mode",
         choices=("text", "json", "rpc"),
         help="print the answer, or every event as a line of JSON; rpc: take commands on standard input",
@@ -105,7 +110,8 @@ def _parser() -> argparse.ArgumentParser:
 
 def _wants_screen(namespace: argparse.Namespace) -> bool:
     on_terminal = all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout))
-    return on_terminal and not namespace.print and namespace.mode is None
+    printing = namespace.print or namespace.output_schema or namespace.timeout
+    return on_terminal and not printing and namespace.mode is None
 
 
 def _mode(namespace: argparse.Namespace) -> Callable[[argparse.Namespace], int]:

@@ -38,8 +38,10 @@ def gate_policy(config: RuntimeConfig, environment: LocalEnvironment) -> Policy:
 
 def tools_for(config: RuntimeConfig, environment: LocalEnvironment, mode: GateMode) -> tuple[Tool, ...]:
     """The tools of a session that works in this environment."""
-    chosen = chosen_tools(config.settings.default_tools)
-    return tuple(coding_tools(environment, READING_TOOLS if mode == "read-only" else chosen))
+    chosen = chosen_tools(config.settings.default_tools if config.tools is None else config.tools)
+    if mode == "read-only":  # all that look, unless somebody chose for this time
+        chosen = tuple(name for name in READING_TOOLS if config.tools is None or name in chosen)
+    return tuple(coding_tools(environment, chosen))
 
 
 def harness_options(
@@ -97,7 +99,7 @@ def _limits(config: RuntimeConfig) -> Limits:
 
 
 def _unknown_tools(config: RuntimeConfig) -> Iterator[str]:
+    there_are = ", ".join(TOOL_NAMES)
     for name in chosen_tools(config.settings.default_tools):
-        if name not in TOOL_NAMES:
-            there_are = ", ".join(TOOL_NAMES)
+        if config.tools is None and name not in TOOL_NAMES:
             yield f"settings.json: defaultTools: there is no tool {name!r}; there are {there_are}"

@@ -355,7 +355,7 @@ class AgentHarness(Input):
         self.options.preflight(model)
 
     def stream_function(self, model: Model) -> StreamFunction:
-        """What opens a stream for `model`; what it costs is counted. Raises `ConfigError` and `LimitError`."""
+        """What opens a stream for `model`, counting what it costs. Raises `ConfigError` and `LimitError`."""
         self.options.limits.check(model)
         self.spending.check(self.options.limits)
         return self.spending.metered(self.options.stream_function(model))

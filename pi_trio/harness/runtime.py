@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import uuid
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -81,7 +82,7 @@ class LocalRuntime:
 
     def __init__(self, config: RuntimeConfig, nursery: trio.Nursery) -> None:
         self.config = config
-        self.registry = Models(config.agent_dir)
+        self.registry = Models(config.agent_dir, _environment(config))
         self.repository = SessionRepository(config.agent_dir, config.cwd, config.session_dir)
         self._nursery = nursery
         self._epoch = uuid.uuid4().hex
@@ -108,6 +109,21 @@ class LocalRuntime:
     async def new_session(self, parent_session: str | None = None) -> Snapshot:
         """See `Runtime`. `parent_session` is the file of the session that this one goes on from."""
         return self._host(self._create(parent_session))
+
+    async def session_of(self, session_id: str) -> Snapshot:
+        """See `Files`."""
+        path = self.repository.path_of(session_id)
+        if path is not None:
+            return await self.open_session(str(path))
+        return self._host(self._create(session_id=session_id))
+
+    async def fork_file(self, reference: str) -> Snapshot:
+        """See `Files`."""
+        source = self.repository.open(reference, writable=False)
+        try:
+            return self._host(self.repository.copy(source))
+        finally:
+            source.close()
 
     async def continue_session(self) -> Snapshot:
         """See `Runtime`."""
@@ -359,9 +375,9 @@ class LocalRuntime:
 
     # ------------------------------------------------------------------ inside
 
-    def _create(self, parent_session: str | None = None) -> Session:
+    def _create(self, parent_session: str | None = None, session_id: str | None = None) -> Session:
         make = self.repository.in_memory if self.config.no_session else self.repository.create
-        return make(parent_session)
+        return make(parent_session, session_id)
 
     def _open(self, session_id: str) -> _Hosted:
         hosted = self._hosted.get(session_id)
@@ -461,6 +477,11 @@ class LocalRuntime:
                 *(f"{session.path}: {finding}" for finding in session.findings),
             ),
         )
+
+
+def _environment(config: RuntimeConfig) -> Mapping[str, str]:
+    """The environment, in which a model looks for its key and for whether it may look around."""
+    return {**os.environ, "PI_OFFLINE": "1"} if config.offline else os.environ
 
 
 def _texts(messages: Iterable[AgentMessage]) -> tuple[str, ...]:
