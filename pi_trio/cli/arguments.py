@@ -15,6 +15,10 @@ def add_session_arguments(parser: argparse.ArgumentParser) -> None:
     _add_resources(parser.add_argument_group("resources"))
     _add_session(parser.add_argument_group("session"))
     _add_tools(parser.add_argument_group("tools"))
+    tracing = parser.add_argument_group("tracing")
+    tracing.add_argument(
+        "--log", metavar="FILE", help="add a line of JSON to this file for each request, retry and tool call"
+    )
     parser.add_argument(
         "messages", nargs="*", metavar="MESSAGE", help="a prompt, or @FILE to add a file to it"
     )

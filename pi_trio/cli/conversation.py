@@ -16,13 +16,14 @@ from pi_trio.cli.status import FAILED, LIMIT, MISMATCH, OK
 from pi_trio.errors import InternalError
 from pi_trio.events import AgentEvent, AgentSettled, EntryAppended, MessageEnd
 from pi_trio.hub import Outbox
+from pi_trio.loop.lifetime import GOODBYE_SECONDS
 from pi_trio.messages import AssistantMessage, TextContent
 from pi_trio.remote.interface import Runtime
 from pi_trio.session import facts
 
 __all__ = ["Conversation", "Outcome"]
 
-_GOODBYE_SECONDS = 2.0
+
 _CORRECTIONS = 3
 """How often a model is told what is wrong with an answer before it is given up."""
 
@@ -79,7 +80,7 @@ class Conversation:
             with trio.move_on_after(inf if timeout is None else timeout) as limited:
                 outcome = await self._converse(prompts, schema)
         finally:
-            with trio.move_on_after(_GOODBYE_SECONDS, shield=True):
+            with trio.move_on_after(GOODBYE_SECONDS, shield=True):
                 await self._runtime.abort(self._session_id)
                 await self._take()
         if limited.cancelled_caught:

@@ -59,6 +59,7 @@ def runtime_config(namespace: argparse.Namespace) -> RuntimeConfig:
     from attrs import evolve
 
     from pi_trio.resources.config import RuntimeConfig
+    from pi_trio.resources.paths import absolute
 
     config = RuntimeConfig.load(
         model=_reference(namespace.provider, namespace.model),
@@ -76,6 +77,7 @@ def runtime_config(namespace: argparse.Namespace) -> RuntimeConfig:
         max_cost=namespace.max_cost,
         max_steps=namespace.max_steps,
         offline=namespace.offline,
+        log=absolute(namespace.log) if namespace.log else None,
         skills=_there("skill", namespace.skills),
         prompt_templates=_there("prompt template", namespace.prompt_templates),
         without=frozenset(namespace.without),

@@ -185,7 +185,7 @@ class Compactor:
 
     def _last_context(self) -> Context:
         conversation = self._harness.conversation
-        tools = tuple(tool.schema for tool in self._harness.options.tools)
+        tools = tuple(tool.schema for tool in self._harness.active_tools)
         return Context(render(conversation.system), conversation.llm_messages(), tools)
 
     async def ask(self, context: Context) -> AssistantMessage:

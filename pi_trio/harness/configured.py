@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 
+from attrs import frozen
+
 from pi_trio.approval import GateMode
 from pi_trio.compaction.plan import CompactionSettings
 from pi_trio.errors import ConfigError
@@ -18,7 +20,7 @@ from pi_trio.tools import READING_TOOLS, TOOL_NAMES, chosen_tools, coding_tools
 from pi_trio.tools.environment import LocalEnvironment
 from pi_trio.tools.gate import Policy
 
-__all__ = ["gate_policy", "harness_options", "tools_for"]
+__all__ = ["ToolChoice", "gate_policy", "harness_options", "tool_choice"]
 
 
 def gate_policy(config: RuntimeConfig, environment: LocalEnvironment) -> Policy:
@@ -36,12 +38,23 @@ def gate_policy(config: RuntimeConfig, environment: LocalEnvironment) -> Policy:
         raise ConfigError(f"settings.json: gate: {error}") from None
 
 
-def tools_for(config: RuntimeConfig, environment: LocalEnvironment, mode: GateMode) -> tuple[Tool, ...]:
+@frozen
+class ToolChoice:
+    """The tools that there are, and the names of those that are offered while a branch says nothing."""
+
+    tools: tuple[Tool, ...]
+    active: tuple[str, ...]
+
+
+def tool_choice(config: RuntimeConfig, environment: LocalEnvironment, mode: GateMode) -> ToolChoice:
     """The tools of a session that works in this environment."""
     chosen = chosen_tools(config.settings.default_tools if config.tools is None else config.tools)
-    if mode == "read-only":  # all that look, unless somebody chose for this time
+    if mode == "read-only":
         chosen = tuple(name for name in READING_TOOLS if config.tools is None or name in chosen)
-    return tuple(coding_tools(environment, chosen))
+    if mode == "read-only" or config.tools is not None:  # nobody may switch another on
+        return ToolChoice(tuple(coding_tools(environment, chosen)), chosen)
+    names = dict.fromkeys((*chosen, *TOOL_NAMES))  # the chosen ones in the order of the choice
+    return ToolChoice(tuple(coding_tools(environment, names)), chosen)
 
 
 def harness_options(
@@ -50,7 +63,7 @@ def harness_options(
     stream_function: Callable[[Model], StreamFunction],
     credential: Callable[[Model], Awaitable[Credential]],
     preflight: Callable[[Model], None],
-    tools: tuple[Tool, ...],
+    choice: ToolChoice,
     sections: Callable[[Sequence[Tool]], dict[str, str]],
 ) -> HarnessOptions:
     """How a session is worked on."""
@@ -61,7 +74,8 @@ def harness_options(
         credential=credential,
         preflight=preflight,
         limits=_limits(config),
-        tools=tools,
+        tools=choice.tools,
+        active_tool_names=choice.active,
         sections=sections,
         steering_mode=settings.steering_mode,
         follow_up_mode=settings.follow_up_mode,

@@ -13,6 +13,7 @@ from pi_trio.llm.auth import Credential
 from pi_trio.llm.protocol import Model, StreamFunction, StreamOptions
 from pi_trio.loop.driver import QueueMode
 from pi_trio.loop.hooks import Hooks
+from pi_trio.loop.lifetime import ABORT_GRACE
 from pi_trio.tool import ExecutionMode, Tool
 
 __all__ = ["HarnessOptions"]
@@ -30,6 +31,8 @@ def _anything(_model: Model) -> None:
 class HarnessOptions:
     """How a session is worked on.
 
+    Of the registered `tools`, those in `active_tool_names` are offered to models (None: all)
+    while the branch says nothing else.
     `sections` makes the system prompt's sections for the active tools. `credential` is asked
     before each request. `preflight` raises a `PiError` if a model cannot be asked at all: it is called
     before input is taken that would start a run, and must not wait. `limits` end what goes too far.
@@ -43,6 +46,7 @@ class HarnessOptions:
     preflight: Callable[[Model], None] = _anything
     limits: Limits = field(factory=Limits)
     tools: tuple[Tool, ...] = ()
+    active_tool_names: tuple[str, ...] | None = None
     sections: Callable[[Sequence[Tool]], dict[str, str]] = _no_sections
     hooks: Hooks = field(factory=Hooks)
     request: StreamOptions = field(factory=StreamOptions)
@@ -55,4 +59,4 @@ class HarnessOptions:
     branch_reserve: int = 16_384
     record_stream: bool = True
     findings: tuple[str, ...] = ()
-    abort_grace: float = 2.0
+    abort_grace: float = ABORT_GRACE

@@ -17,14 +17,14 @@ from pi_trio.approval import Answer, GateMode
 from pi_trio.errors import BusyError, StorageError, UsageError
 from pi_trio.events import CompactionResult, QueueUpdate, ThinkingLevelChanged
 from pi_trio.harness.choices import choose_level, choose_model, notice_of
-from pi_trio.harness.configured import gate_policy, harness_options, tools_for
+from pi_trio.harness.configured import gate_policy, harness_options, tool_choice
 from pi_trio.harness.furnishing import Furnishing
 from pi_trio.harness.harness import AgentHarness, HarnessOptions
 from pi_trio.harness.questions import Questions
 from pi_trio.harness.shell import UserShell
 from pi_trio.hub import Outbox
 from pi_trio.llm.auth import Credential
-from pi_trio.llm.protocol import Model
+from pi_trio.llm.protocol import Model, StreamFunction
 from pi_trio.llm.registry import Models
 from pi_trio.llm.thinking import LEVELS, clamp_level
 from pi_trio.loop.hooks import Hooks
@@ -40,6 +40,7 @@ from pi_trio.session.repository import SessionRepository
 from pi_trio.session.session import Session
 from pi_trio.tools.environment import LocalEnvironment
 from pi_trio.tools.gate import Gate, Policy, edit_preview
+from pi_trio.trace import TraceLog
 
 __all__ = ["LocalRuntime", "open_runtime"]
 
@@ -84,6 +85,7 @@ class LocalRuntime:
         self.config = config
         self.registry = Models(config.agent_dir, _environment(config))
         self.repository = SessionRepository(config.agent_dir, config.cwd, config.session_dir)
+        self._log = None if config.log is None else TraceLog(config.log)
         self._nursery = nursery
         self._epoch = uuid.uuid4().hex
         self._hosted: dict[str, _Hosted] = {}
@@ -101,6 +103,8 @@ class LocalRuntime:
         async with plain_nursery() as closing:
             for session_id in list(self._hosted):
                 closing.start_soon(close, session_id)
+        if self._log is not None:
+            self._log.close()
         for failure in failures:
             raise failure
 
@@ -253,7 +257,7 @@ class LocalRuntime:
         hosted = self._open(session_id)
         hosted.policy.mode = mode
         hosted.furnishing.set_tools(
-            hosted.harness, tools_for(hosted.furnishing.config, hosted.environment, mode)
+            hosted.harness, tool_choice(hosted.furnishing.config, hosted.environment, mode)
         )
 
     # ------------------------------------------------------------------ the tree
@@ -404,11 +408,13 @@ class LocalRuntime:
         policy = gate_policy(furnishing.config, environment)
         harness = AgentHarness(
             session,
-            self._options(environment, furnishing, policy.mode),
+            self._options(session.id, environment, furnishing, policy.mode),
             self._nursery,
             model=choice.model,
             thinking_level=choose_level(self.config, session, choice),
         )
+        if self._log is not None:
+            harness.hub.subscribe(partial(self._log.listen, session.id))
         questions = Questions(harness.hub)
         gate = Gate(
             policy,
@@ -423,20 +429,25 @@ class LocalRuntime:
 
     def _furnish(self, hosted: _Hosted) -> None:
         """Give the harness its options: the gate has the last word on calls, after all extensions."""
-        options = self._options(hosted.environment, hosted.furnishing, hosted.policy.mode)
+        session_id = hosted.harness.session.id
+        options = self._options(session_id, hosted.environment, hosted.furnishing, hosted.policy.mode)
         hooks = Hooks(before_tool_call=hosted.gate.before_tool_call)
         hosted.harness.options = evolve(options, hooks=hooks)
         hosted.furnishing.load(hosted.harness, self.registry)
 
+    def _stream_function(self, session_id: str, model: Model) -> StreamFunction:
+        stream = self.registry.stream_function(model)
+        return stream if self._log is None else self._log.traced(session_id, stream)
+
     def _options(
-        self, environment: LocalEnvironment, furnishing: Furnishing, mode: GateMode
+        self, session_id: str, environment: LocalEnvironment, furnishing: Furnishing, mode: GateMode
     ) -> HarnessOptions:
         return harness_options(
             furnishing.config,
-            stream_function=self.registry.stream_function,
+            stream_function=partial(self._stream_function, session_id),
             credential=self._credential,
             preflight=self._preflight,
-            tools=tools_for(furnishing.config, environment, mode),
+            choice=tool_choice(furnishing.config, environment, mode),
             sections=furnishing.sections,
         )
 

@@ -36,9 +36,9 @@ class RuntimeConfig:
     `extensions`, `skills` and `prompt_templates` were named, as paths; of the kinds in `without` nothing
     else is loaded. `tools` chooses, as `defaultTools` does, in its place. `system_prompt` and `addendum`
     stand for `SYSTEM.md` and `APPEND_SYSTEM.md`. `offline`: only the model's provider is asked.
-    `mode` wins over that of the settings.
-    `cache_retention` is how long providers are asked to keep a prompt.
+    `mode` wins over that of the settings. `cache_retention` is how long providers are asked to keep a prompt.
     `max_cost` (US dollars) and `max_steps` win over those of the settings.
+    `log` is the file for `pi_trio.trace`.
     `can_ask`: somebody is there who answers questions (`Runtime.answer`). `findings` are
     sentences about odd things in the settings files.
     """
@@ -64,6 +64,7 @@ class RuntimeConfig:
     addendum: str | None = None
     offline: bool = False
     mode: GateMode | None = None
+    log: Path | None = None
     max_cost: float | None = None
     max_steps: int | None = None
     can_ask: bool = False
