@@ -363,6 +363,13 @@ class LocalRuntime:
         export_session(session, target, replace=path is None)
         return str(target)
 
+    async def doctor(self, session_id: str) -> Sequence[str]:
+        """Look at everything that a start needs in a session's folder; see `pi_trio.doctor`."""
+        from pi_trio.doctor import Setup, examine
+
+        findings = await examine(Setup(self._open(session_id).furnishing.config, self.registry))
+        return [line for title, finding in findings for line in finding.lines(title)]
+
     async def trust(self, session_id: str) -> Trust:
         """See `Runtime`."""
         return self._open(session_id).furnishing.config.trust
