@@ -45,7 +45,7 @@ class AnswerSchema:
         if fault is not None:
             raise UsageError(f"{fault.json_path}: {_short(fault.message)}")
         _check_references(document)
-        self._document = document
+        self.document = document
         self._validator = kind(document, registry=EMPTY_REGISTRY)
 
     @classmethod
@@ -63,7 +63,7 @@ class AnswerSchema:
     def ask(self, prompts: Sequence[Prompt]) -> list[Prompt]:
         """The prompts, the last of which also says what the answer has to be."""
         *before, last = prompts
-        schema = codec.dumps(self._document).decode()
+        schema = codec.dumps(self.document).decode()
         text = (
             f"{last.text.rstrip()}\n\nWhen everything is done, answer with one JSON value that matches this "
             f"JSON Schema, and with nothing else: no other text, no code fence.\n{schema}"

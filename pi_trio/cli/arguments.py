@@ -5,22 +5,27 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 
-__all__ = ["add_session_arguments", "positive"]
+__all__ = ["add_run_arguments", "add_session_arguments", "positive"]
 
 
 def add_session_arguments(parser: argparse.ArgumentParser) -> None:
     """Add what says which model to use, with what, and in which session."""
+    _add_session(parser.add_argument_group("session"))
+    add_run_arguments(parser)
+    parser.add_argument(
+        "messages", nargs="*", metavar="MESSAGE", help="a prompt, or @FILE to add a file to it"
+    )
+
+
+def add_run_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what says which model to use, and with what."""
     _add_model(parser.add_argument_group("model"))
     _add_limits(parser.add_argument_group("limits"))
     _add_resources(parser.add_argument_group("resources"))
-    _add_session(parser.add_argument_group("session"))
     _add_tools(parser.add_argument_group("tools"))
     tracing = parser.add_argument_group("tracing")
     tracing.add_argument(
         "--log", metavar="FILE", help="add a line of JSON to this file for each request, retry and tool call"
-    )
-    parser.add_argument(
-        "messages", nargs="*", metavar="MESSAGE", help="a prompt, or @FILE to add a file to it"
     )
 
 

@@ -23,6 +23,7 @@ output and ends."""
 
 _EPILOG = """commands, each with its own --help:
   auth                  look after the keys of model providers
+  batch                 work off many tasks, each in a session of its own
   chat                  talk in plain lines, without the full screen
   doctor                look at everything that a start needs
   import-pi             copy sessions, skills, templates, themes and keys of pi
@@ -31,6 +32,7 @@ _EPILOG = """commands, each with its own --help:
 
 _COMMANDS: Mapping[str, str] = {
     "auth": "pi_trio.cli.auth",
+    "batch": "pi_trio.cli.batch.command",
     "chat": "pi_trio.cli.chat",
     "doctor": "pi_trio.cli.doctor",
     "import-pi": "pi_trio.cli.import_pi",
