@@ -21,17 +21,21 @@ __all__ = ["run_rpc"]
 
 
 def run_rpc(namespace: argparse.Namespace) -> int:
-    """Serve the client at the other end of the pipes. Returns the exit status; raises `PiError`s."""
-    if namespace.messages:
-        raise UsageError("RPC mode takes no messages and no files: prompts come as commands")
-    if namespace.output_schema or namespace.timeout:
-        raise UsageError("RPC mode takes no --output-schema and no --timeout: they are for --print")
+    """Serve the client at the other end of the pipes. Returns the exit status; raises `StorageError`."""
     with reserved_output() as output:
         return trio.run(until_signal, partial(_serve, namespace, output))
 
 
+def _check(namespace: argparse.Namespace) -> None:
+    if namespace.messages:
+        raise UsageError("RPC mode takes no messages and no files: prompts come as commands")
+    if namespace.output_schema or namespace.timeout:
+        raise UsageError("RPC mode takes no --output-schema and no --timeout: they are for --print")
+
+
 async def _serve(namespace: argparse.Namespace, output: Output) -> int:
     try:
+        _check(namespace)
         config = evolve(runtime_config(namespace), can_ask=True)
         async with open_runtime(config) as runtime:
             snapshot = await open_chosen_session(runtime, namespace)
