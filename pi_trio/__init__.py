@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from pi_trio.agent import Agent as Agent
     from pi_trio.errors import BusyError as BusyError
     from pi_trio.errors import ConfigError as ConfigError
+    from pi_trio.errors import LimitError as LimitError
     from pi_trio.errors import PiError as PiError
     from pi_trio.errors import ProviderError as ProviderError
     from pi_trio.errors import SessionError as SessionError
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from pi_trio.extensions.api import ExtensionApi as ExtensionApi
     from pi_trio.harness.harness import AgentHarness as AgentHarness
     from pi_trio.harness.harness import HarnessOptions as HarnessOptions
+    from pi_trio.harness.limits import Limits as Limits
     from pi_trio.harness.runtime import open_runtime as open_runtime
     from pi_trio.hub import Outbox as Outbox
     from pi_trio.llm.protocol import Model as Model
@@ -75,6 +77,7 @@ _HOMES = {
     "errors": [
         "BusyError",
         "ConfigError",
+        "LimitError",
         "PiError",
         "ProviderError",
         "SessionError",
@@ -100,6 +103,7 @@ _HOMES = {
     ],
     "extensions.api": ["ExtensionApi"],
     "harness.harness": ["AgentHarness", "HarnessOptions"],
+    "harness.limits": ["Limits"],
     "harness.runtime": ["open_runtime"],
     "hub": ["Outbox"],
     "llm.protocol": ["Model", "ModelCost", "StreamFunction", "StreamOptions", "TextDelta", "ThinkingDelta"],
