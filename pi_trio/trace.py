@@ -97,8 +97,10 @@ class TraceLog:
     def listen(self, session_id: str, event: AgentEvent) -> None:
         """Log what a session tells that takes time or is done again."""
         match event:
-            case AgentStart() | CompactionStart() | AutoRetryEnd():
+            case AgentStart() | CompactionStart():
                 self.write(session_id, event.type)
+            case AutoRetryEnd():
+                self.write(session_id, event.type, success=event.success)
             case AgentSettled():
                 self.write(session_id, event.type, aborted=event.aborted)
             case AutoRetryStart():
@@ -166,7 +168,7 @@ class _Request:
 
     def look(self, batch: Sequence[StreamEvent]) -> None:
         """See what streams in."""
-        if self._first_ms is None and any(not isinstance(event, StreamStart) for event in batch):
+        if self._first_ms is None and any(not isinstance(event, (StreamStart, Failed)) for event in batch):
             self._first_ms = self._ms
         if batch:
             self._last = batch[-1]

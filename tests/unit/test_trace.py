@@ -110,6 +110,7 @@ async def test_no_secret_is_logged(tmp_path: Path, host: str, api: str) -> None:
     assert lines["response"]["headers"]["x-ratelimit-remaining"] == "7"
     assert lines["response"]["headers"]["set-cookie"] == "[redacted]"
     assert lines["request_end"]["outcome"] == "error"
+    assert "firstMs" not in lines["request_end"]
     assert "refused" in lines["request_end"]["error"]["message"]
 
 
@@ -153,6 +154,7 @@ async def test_a_retry_is_logged(tmp_path: Path, deaf: int) -> None:
     events = [line for line in lines_of(tmp_path / "log") if "retry" in line["event"]]
     assert [line["event"] for line in events] == ["auto_retry_start", "auto_retry_end"]
     assert (events[0]["attempt"], events[0]["maxAttempts"]) == (1, 1)
+    assert events[1]["success"] is False
     assert [line["event"] for line in lines_of(tmp_path / "log")].count("request_end") == 2
 
 
