@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 
@@ -83,3 +85,13 @@ def test_bytes_that_are_no_text_are_shown_as_such(program, stub) -> None:
     stub.says("Odd.")
     assert program.run("-p", "what?", piped=b"\xff\xfe ok \x00\n").stdout == "Odd.\n"
     assert "ok" in str(stub.requests[0]["messages"][-1]["content"])
+
+
+def test_a_missing_key_is_told_to_a_client_and_its_text_is_not_taken(program) -> None:
+    """HL-01: the prompt is refused before anything is kept, and the client still has it."""
+    command = b'{"id": "1", "type": "prompt", "message": "hi"}\n'
+    done = program.run("--mode", "rpc", "--model", "anthropic/claude-sonnet-4-5", piped=command)
+    responses = [line for line in map(json.loads, done.stdout.splitlines()) if line["type"] == "response"]
+    assert [(each["id"], each["success"]) for each in responses] == [("1", False)]
+    assert "There is no API key for anthropic" in responses[0]["error"]
+    assert program.sessions() == []
