@@ -41,8 +41,8 @@ _COMMANDS: Mapping[str, str] = {
 }
 """What may stand in the place of the first argument, and the module whose `run` does it."""
 
-_CLOSE = 0.8
-"""How like a command a misspelt one is: `model` and `sesions` are, `that` and `oath` are not."""
+_CLOSE = 0.82
+"""How like a command a misspelt one is: `model` and `sesions` are, `patch` and `oath` are not."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:

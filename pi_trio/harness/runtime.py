@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import trio
 from attrs import evolve, frozen
@@ -40,7 +40,9 @@ from pi_trio.session.repository import SessionRepository
 from pi_trio.session.session import Session
 from pi_trio.tools.environment import LocalEnvironment
 from pi_trio.tools.gate import Gate, Policy, edit_preview
-from pi_trio.trace import TraceLog
+
+if TYPE_CHECKING:
+    from pi_trio.trace import TraceLog
 
 __all__ = ["LocalRuntime", "open_runtime"]
 
@@ -85,7 +87,7 @@ class LocalRuntime:
         self.config = config
         self.registry = Models(config.agent_dir, _environment(config))
         self.repository = SessionRepository(config.agent_dir, config.cwd, config.session_dir)
-        self._log = None if config.log is None else TraceLog(config.log)
+        self._log = None if config.log is None else _open_log(config.log)
         self._nursery = nursery
         self._epoch = uuid.uuid4().hex
         self._hosted: dict[str, _Hosted] = {}
@@ -495,6 +497,12 @@ class LocalRuntime:
                 *(f"{session.path}: {finding}" for finding in session.findings),
             ),
         )
+
+
+def _open_log(path: Path) -> TraceLog:
+    from pi_trio.trace import TraceLog  # here, because most starts have no log
+
+    return TraceLog(path)
 
 
 def _environment(config: RuntimeConfig) -> Mapping[str, str]:
