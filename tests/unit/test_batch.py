@@ -6,6 +6,7 @@ import errno
 import json
 import os
 import pickle
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -242,3 +243,23 @@ def test_a_mistake_stops_it_before_it_begins(
     assert run([str(tmp_path / "tasks.jsonl"), *arguments]) == 2
     assert told in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
+
+
+# ------------------------------------------------------------------ docs/batch.md
+
+
+PAGE = (Path(__file__).parents[2] / "docs" / "batch.md").read_text("utf-8")
+
+
+def test_the_tasks_of_the_page_are_tasks(tmp_path: Path) -> None:
+    sample = PAGE.partition("```json\n")[2].partition("```")[0]
+    (tmp_path / "tasks").write_text(sample)
+    assert [each.id for each in read_tasks(tmp_path / "tasks", tmp_path)] == ["readme", "2"]
+
+
+async def test_the_page_names_every_field_of_a_result(work: Work, tmp_path: Path) -> None:
+    good = await work_off(task("a", tmp_path / "a"), work)
+    matched = await work_off(task("b", tmp_path / "b"), evolve(work, schema={"type": "integer"}))
+    table = PAGE.partition("## Results")[2].partition("\n\n|")[2].partition("\n\n")[0]
+    named = {name for row in table.splitlines() for name in re.findall(r"`(\w+)`", row.split("|")[1])}
+    assert named == {*good, *matched, "value"}
