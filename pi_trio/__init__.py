@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from pi_trio.compaction.plan import CompactionSettings as CompactionSettings
     from pi_trio.errors import BusyError as BusyError
     from pi_trio.errors import ConfigError as ConfigError
+    from pi_trio.errors import LimitError as LimitError
     from pi_trio.errors import PiError as PiError
     from pi_trio.errors import ProviderError as ProviderError
     from pi_trio.errors import SessionError as SessionError
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from pi_trio.extensions.api import ExtensionApi as ExtensionApi
     from pi_trio.harness.harness import AgentHarness as AgentHarness
     from pi_trio.harness.harness import HarnessOptions as HarnessOptions
+    from pi_trio.harness.limits import Limits as Limits
     from pi_trio.harness.opening import open_harness as open_harness
     from pi_trio.harness.retry import RetryPolicy as RetryPolicy
     from pi_trio.harness.runtime import open_runtime as open_runtime
@@ -83,6 +85,7 @@ _HOMES = {
     "errors": [
         "BusyError",
         "ConfigError",
+        "LimitError",
         "PiError",
         "ProviderError",
         "SessionError",
@@ -108,6 +111,7 @@ _HOMES = {
     ],
     "extensions.api": ["ExtensionApi"],
     "harness.harness": ["AgentHarness", "HarnessOptions"],
+    "harness.limits": ["Limits"],
     "harness.opening": ["open_harness"],
     "harness.retry": ["RetryPolicy"],
     "harness.runtime": ["open_runtime"],

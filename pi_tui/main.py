@@ -11,6 +11,7 @@ import traceback
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pi_trio.cli.attaching import add_token_argument, refuse_runtime_options
@@ -156,11 +157,19 @@ def _make_app(namespace: argparse.Namespace, config: RuntimeConfig) -> PiApp:
 
 def _theme(name: str, config: RuntimeConfig) -> Theme:
     """The chosen theme; `system`, and a pair like `light/dark`, go by the terminal."""
-    from pi_tui.theme import bundled_folder, default_theme_name, load_theme
+    from pi_tui.theme import default_theme_name, load_theme
 
     if "/" in name and not name.endswith(".json"):
         light, _, dark = name.partition("/")
         name = light if default_theme_name() == "light" else dark
     if name == "system":
         name = default_theme_name()
-    return load_theme(name, [config.agent_dir / "themes", bundled_folder()])
+    return load_theme(name, _theme_folders(config))
+
+
+def _theme_folders(config: RuntimeConfig) -> Sequence[Path]:
+    """Where themes are looked for."""
+    from pi_tui.theme import bundled_folder
+
+    own = [] if "themes" in config.without else [config.agent_dir / "themes"]
+    return [*own, bundled_folder()]

@@ -21,7 +21,6 @@ from pi_trio.errors import StorageError
 from pi_trio.text import sanitise
 
 __all__ = [
-    "BROKEN_PIPE",
     "FIRST_BYTE_SECONDS",
     "Output",
     "flush",
@@ -32,8 +31,6 @@ __all__ = [
     "tell",
 ]
 
-BROKEN_PIPE = 141
-"""The status of a program that SIGPIPE ended."""
 FIRST_BYTE_SECONDS = 3.0
 """How long a pipe may stay silent when there is something to send without it."""
 

@@ -210,7 +210,7 @@ class Compactor:
             api_key=credential.key,
             headers={**(harness.options.request.headers or {}), **credential.headers},
         )
-        stream = harness.options.stream_function(harness.model)
+        stream = harness.stream_function(harness.model)
         async with stream(harness.model, context, options) as events:
             async for event in events:
                 if isinstance(event, (Done, Failed)):

@@ -105,7 +105,7 @@ class HarnessDriver:
         return Turn(harness.turns, self._taken(harness.inbox.claim_turn()), owed)
 
     def close_turn(self, turn: Turn, reason: TurnEndReason) -> None:
-        self._goes_on = reason not in ("aborted", "stopped", "error")
+        self._goes_on = reason not in ("aborted", "stopped", "error", "limit")
         self._harness.append_waiting()
         inbox = self._harness.inbox
         pending = len(inbox.items("next-step")) + len(inbox.items("next-turn"))
@@ -131,11 +131,12 @@ class HarnessDriver:
             self._harness.inject(message)
 
     async def pre_step(self, step: Step, messages: Sequence[AgentMessage]) -> EnterStep | RejectStep:
-        """Make room if it is due, assemble the prompt, then decide.
+        """See whether the turn may go on, make room if it is due, assemble the prompt, then decide.
 
         What a handler leaves out counts as used.
         """
         harness = self._harness
+        harness.spending.check(harness.options.limits, step.number)
         await harness.compactor.before_step()
         tools = harness.active_tools
 
@@ -186,7 +187,7 @@ class HarnessDriver:
             thinking_level=config.thinking_level,
             session_id=harness.session.id,
         )
-        stream = through_handlers(harness.handlers, step, harness.options.stream_function(config.model))
+        stream = through_handlers(harness.handlers, step, harness.stream_function(config.model))
         return Request(
             model=config.model, thinking_level=config.thinking_level, stream=stream, options=options
         )

@@ -36,6 +36,7 @@ from pi_trio.harness.compactor import Compactor
 from pi_trio.harness.conversation import Conversation
 from pi_trio.harness.driver import HarnessDriver
 from pi_trio.harness.input import Input
+from pi_trio.harness.limits import Spending
 from pi_trio.harness.options import HarnessOptions
 from pi_trio.harness.points import Checkpoint, CheckpointHandler, Handlers, Waterfall, WaterfallHandler
 from pi_trio.harness.recovery import Remains, closers, read_remains
@@ -43,7 +44,7 @@ from pi_trio.harness.requests import RequestLog
 from pi_trio.harness.retry import RetryPolicy
 from pi_trio.hub import Hub
 from pi_trio.llm.partial import PartialView
-from pi_trio.llm.protocol import Model, ThinkingLevel, ToolCallStart
+from pi_trio.llm.protocol import Model, StreamFunction, ThinkingLevel, ToolCallStart
 from pi_trio.loop.arguments import preload
 from pi_trio.loop.grammar import guarded
 from pi_trio.loop.run import run_agent_loop
@@ -91,6 +92,7 @@ class AgentHarness(Input):
         self.thinking_level: ThinkingLevel = thinking_level
         self.handlers: Handlers = Handlers()
         self.requests: RequestLog = RequestLog(session)
+        self.spending: Spending = Spending()
         self.compactor: Compactor = Compactor(self, options.compaction)
         self.auto_retry: bool = options.retry.enabled
         self._nursery = nursery
@@ -205,6 +207,7 @@ class AgentHarness(Input):
         """
         if self.running:
             raise BusyError("The agent is already processing a prompt.")
+        self._check_start()
         self._close_interruption()
         transcript = self.conversation.transcript
         last = transcript[-1] if transcript else None
@@ -366,6 +369,22 @@ class AgentHarness(Input):
             self.interruption = None
             self._conversation = None
             self.compactor.changed()
+
+    def _check_start(self) -> None:
+        if not self.running:
+            self.preflight(self.model)
+            self.spending.check(self.options.limits)
+
+    def preflight(self, model: Model) -> None:
+        """See whether a model may be asked here. Raises `ConfigError` if not."""
+        self.options.limits.check(model)
+        self.options.preflight(model)
+
+    def stream_function(self, model: Model) -> StreamFunction:
+        """What opens a stream for `model`, counting what it costs. Raises `ConfigError` and `LimitError`."""
+        self.options.limits.check(model)
+        self.spending.check(self.options.limits)
+        return self.spending.metered(self.options.stream_function(model))
 
     def _wake(self) -> None:
         if self._maintenance is not None or (self._driver is not None and self._driver.lifetime.ending):

@@ -81,8 +81,11 @@ async def post(
     merged = {"content-type": "application/json", "accept": "text/event-stream"}
     for more in (headers, model.headers or {}, options.headers or {}):
         merged.update({name.lower(): value for name, value in more.items()})
+    url = f"{model.base_url.rstrip('/')}/{path}"
+    if options.on_request is not None:
+        options.on_request(url, merged, body)
     return SseRequest(
-        url=f"{model.base_url.rstrip('/')}/{path}",
+        url=url,
         headers=merged,
         body=body,
         idle_timeout=options.idle_timeout,

@@ -284,6 +284,10 @@ class Models:
         keys = self._keys(model.provider)
         return await self.auth.resolve(evolve(keys, headers=model.headers or {}), explicit)
 
+    def check_credential(self, model: Model, explicit: str | None = None) -> None:
+        """See whether there is a key for `model`, at once. Raises `ConfigError`; see `Auth.check`."""
+        self.auth.check(self._keys(model.provider), explicit)
+
     def key_source(self, provider: str) -> str | None:
         """Where the key of a provider would come from, in words; None without one."""
         try:

@@ -38,7 +38,9 @@ __all__ = [
 QueueMode: TypeAlias = Literal["all", "one-at-a-time"]
 """How much of a queue one claim takes."""
 
-TurnEndReason: TypeAlias = Literal["completed", "blocked", "stopped", "max_tokens", "error", "aborted"]
+TurnEndReason: TypeAlias = Literal[
+    "completed", "blocked", "stopped", "max_tokens", "limit", "error", "aborted"
+]
 
 
 @frozen

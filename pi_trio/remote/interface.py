@@ -8,7 +8,7 @@ command names its session. Entries travel as their JSON objects.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 
 from attrs import frozen
 
@@ -24,6 +24,7 @@ __all__ = [
     "CommandInfo",
     "CommandSource",
     "Disposition",
+    "Files",
     "ForkPosition",
     "Moved",
     "Runtime",
@@ -243,3 +244,14 @@ class Runtime(Protocol):
 
     async def set_trust(self, session_id: str, folder: str, trusted: bool) -> None:
         """Remember a decision about the session's folder or one above it; it holds after `reload`."""
+
+
+@runtime_checkable
+class Files(Protocol):
+    """What a runtime can do that has the session files itself."""
+
+    async def session_of(self, session_id: str) -> Snapshot:
+        """Open the session of exactly this id, or begin it. Raises `UsageError` for what is no id."""
+
+    async def fork_file(self, reference: str) -> Snapshot:
+        """Open a new session of this directory with all branches of another, which is only read."""

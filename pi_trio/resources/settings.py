@@ -47,6 +47,11 @@ def _flag(value: Any) -> str | None:
     return None if isinstance(value, bool) else "true or false"
 
 
+def _amount(value: Any) -> str | None:
+    fits = isinstance(value, (int, float)) and not isinstance(value, bool) and value > 0
+    return None if fits else "a number above 0"
+
+
 def _one_of(literal: Any) -> Check:
     words = get_args(literal)
     return lambda value: None if value in words else "one of " + ", ".join(words)
@@ -140,6 +145,10 @@ class Settings:
         tuple[str, ...], _texts, "the tools: names, or changes of the default as `+grep` and `-bash`"
     ] = field(default=("read", "bash", "edit", "write"), converter=tuple)
     max_parallel_tool_calls: Annotated[int, _whole(1), "how many tool calls run at once"] = 10
+    max_cost: Annotated[
+        float | None, _amount, "US dollars that a session may cost from its opening on; then it stops"
+    ] = None
+    max_steps: Annotated[int | None, _whole(1), "how many steps a turn may take; then it stops"] = None
     session_dir: Annotated[str | None, _text, "one folder for all sessions"] = None
     record_stream: Annotated[bool, _flag, "keep when each piece of an answer came"] = True
     shell_path: Annotated[str | None, _text, "the shell of the bash tool"] = None
@@ -174,8 +183,8 @@ _PI_ONLY = """
 """
 """Keys of pi's that have no effect here. A file shared with pi is not full of mistakes."""
 
-_GLOBAL_ONLY = frozenset({"defaultProjectTrust", "cacheWarming", "httpProxy"})
-"""Keys that a project cannot set: they are about the person, or about trust itself."""
+_GLOBAL_ONLY = frozenset({"defaultProjectTrust", "cacheWarming", "httpProxy", "maxCost"})
+"""Keys that a project cannot set: they are about the person and their money, or about trust itself."""
 
 
 # ------------------------------------------------------------------ reading

@@ -371,9 +371,11 @@ class Session(Appending):
             self._labels[entry.target_id] = entry.label or ""
 
 
-def new_header(cwd: str, parent_session: str | None = None) -> SessionHeader:
-    """The header of a session that begins now."""
-    return SessionHeader(SESSION_VERSION, new_session_id(), timestamp_now(), cwd, parent_session)
+def new_header(cwd: str, parent_session: str | None = None, session_id: str | None = None) -> SessionHeader:
+    """The header of a session that begins now, by default with an id of its own."""
+    return SessionHeader(
+        SESSION_VERSION, session_id or new_session_id(), timestamp_now(), cwd, parent_session
+    )
 
 
 def _is_input(entry: Entry) -> bool:

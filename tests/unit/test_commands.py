@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from pi_trio.builtin_commands import builtin_commands
+from pi_trio.doctor import CHECKS
 from pi_trio.errors import BusyError, ConfigError, StorageError, UsageError
 from pi_trio.harness.runtime import LocalRuntime, open_runtime
 from pi_trio.llm import demo
@@ -235,6 +236,16 @@ async def test_a_change_of_trust_counts_at_once(root: Path) -> None:
             await person.runtime.set_trust(person.session_id, str(root / "agent"), True)
 
 
+async def test_the_doctor_looks_at_the_sessions_own_folder(root: Path) -> None:
+    """The same checks as `pi-trio doctor`, which tests/unit/test_cli_commands.py goes through."""
+    (root / "project" / "AGENTS.md").write_text("rules")
+    async with person_at(root) as person:
+        told = await person.types("/doctor")
+    titles = [line[5:].partition(":")[0] for line in told.splitlines() if not line.startswith("    ")]
+    assert list(dict.fromkeys(titles)) == list(CHECKS)
+    assert str(root / "project" / "AGENTS.md") in told
+
+
 async def test_the_session_is_exported_to_a_file(root: Path) -> None:
     async with person_at(root) as person:
         await person.types("hello there")
@@ -254,7 +265,7 @@ async def test_the_session_is_exported_to_a_file(root: Path) -> None:
 async def test_what_a_runtime_does_not_offer_is_said(root: Path) -> None:
     async with person_at(root) as person:
         person.runtime = SimpleNamespace()
-        for line in ("/export", "/import pi"):
+        for line in ("/doctor", "/export", "/import pi"):
             with pytest.raises(UsageError, match=f"{line.split()[0]} is not possible here"):
                 await person.types(line)
 

@@ -6,9 +6,12 @@ import json
 from pathlib import Path
 
 import pytest
+from attrs import evolve
 
 from pi_trio.errors import ConfigError
+from pi_trio.resources.config import RuntimeConfig
 from pi_tui.colour import contrast, parse_colour
+from pi_tui.main import _theme_folders
 from pi_tui.theme import BACKGROUNDS, TOKENS, bundled_folder, default_theme_name, load_theme, theme_names
 
 LINES = {
@@ -123,3 +126,9 @@ def test_the_terminal_says_which_ground_it_has():
     assert default_theme_name({"COLORFGBG": "0;15"}) == "light"
     assert default_theme_name({"COLORFGBG": "15;default;0"}) == "dark"
     assert default_theme_name({}) == "dark"
+
+
+def test_without_themes_only_those_that_come_along_are_found(tmp_path: Path) -> None:
+    config = RuntimeConfig(cwd=tmp_path, agent_dir=tmp_path)
+    assert list(_theme_folders(config)) == [tmp_path / "themes", bundled_folder()]
+    assert list(_theme_folders(evolve(config, without=frozenset({"themes"})))) == [bundled_folder()]
