@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 
-__all__ = ["ANSI_NAMES", "contrast", "parse_colour"]
+__all__ = ["ANSI_NAMES", "contrast", "lightness", "parse_colour"]
 
 ANSI_NAMES = tuple(
     f"ansi_{bright}{name}"
@@ -38,6 +38,12 @@ def contrast(first: str, second: str) -> float:
     """The WCAG contrast ratio of two `#rrggbb` colours, 1 to 21."""
     light, dark = sorted((_luminance(first), _luminance(second)), reverse=True)
     return (light + 0.05) / (dark + 0.05)
+
+
+def lightness(red: float, green: float, blue: float) -> float:
+    """How light a colour looks, 0 to 1; its parts are 0 to 1, too."""
+    luminance = 0.2126 * _linear(red) + 0.7152 * _linear(green) + 0.0722 * _linear(blue)
+    return 1.16 * luminance ** (1 / 3) - 0.16 if luminance > 0.008856 else 9.033 * luminance
 
 
 def _from_palette(index: int) -> str:
@@ -75,7 +81,9 @@ def _hex(red: int, green: int, blue: int) -> str:
 
 
 def _luminance(colour: str) -> float:
-    channels = (int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5))
-    linear = (value / 12.92 if value <= 0.04045 else ((value + 0.055) / 1.055) ** 2.4 for value in channels)
-    red, green, blue = linear
+    red, green, blue = (_linear(int(colour[at : at + 2], 16) / 255) for at in (1, 3, 5))
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+def _linear(value: float) -> float:
+    return value / 12.92 if value <= 0.04045 else ((value + 0.055) / 1.055) ** 2.4

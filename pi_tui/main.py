@@ -16,10 +16,11 @@ from pi_trio.cli.options import add_session_arguments, make_parser, open_chosen_
 from pi_trio.errors import PiError
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from pi_trio.remote.interface import Runtime, Snapshot
     from pi_trio.resources.config import RuntimeConfig
     from pi_tui.app import Ask, PiApp
-    from pi_tui.theme import Theme
 
 __all__ = ["main", "run_app"]
 
@@ -85,7 +86,9 @@ async def _run(app: PiApp) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = make_parser("pi-tui", "Talk to a coding agent, full screen.")
-    parser.add_argument("--theme", metavar="NAME", help="dark, light, a theme of yours, or a path")
+    parser.add_argument(
+        "--theme", metavar="NAME", help="system, a theme's name, two as light/dark, or a path"
+    )
     add_session_arguments(parser)
     return parser
 
@@ -95,10 +98,17 @@ def _make_app(namespace: argparse.Namespace, config: RuntimeConfig) -> PiApp:
 
     from pi_tui import terminal
     from pi_tui.app import PiApp
+    from pi_tui.key_clashes import clashes
     from pi_tui.keymap import load_keymap
+    from pi_tui.theme_choice import Themes
 
     terminal.install()
+    if terminal.is_colourless():
+        os.environ.setdefault("NO_COLOR", "1")
     config = evolve(config, can_ask=True)
+    keymap = load_keymap(config.agent_dir / "keybindings.json")
+    themes = Themes(_theme_folders(config))
+    theme, odd = themes.load_or_system(namespace.theme or config.settings.theme)
 
     async def settle(ask: Ask) -> None:
         """Whether what the folder brings along is used, before anything of it is."""
@@ -107,6 +117,8 @@ def _make_app(namespace: argparse.Namespace, config: RuntimeConfig) -> PiApp:
             from pi_trio.resources.trust_question import TRUST_CHOICES, after_trust, trust_question
 
             config = after_trust(config, await ask("trust", trust_question(config), TRUST_CHOICES))
+            themes.folders = _theme_folders(config)
+            app.theming.take_choice(namespace.theme or config.settings.theme)
 
     @asynccontextmanager
     async def open_runtime() -> AsyncIterator[Runtime]:
@@ -119,23 +131,29 @@ def _make_app(namespace: argparse.Namespace, config: RuntimeConfig) -> PiApp:
     async def choose(runtime: Runtime) -> Snapshot:
         return await open_chosen_session(runtime, namespace)
 
-    return PiApp(
+    def save_theme(choice: str) -> None:
+        from pi_trio.resources.setting_changes import change_setting
+
+        change_setting(config.agent_dir / "settings.json", "theme", choice)
+
+    app = PiApp(
         open_runtime,
         choose,
-        _theme(namespace.theme or config.settings.theme, config),
-        keymap=load_keymap(config.agent_dir / "keybindings.json"),
+        theme,
+        themes=themes,
+        choice=namespace.theme or config.settings.theme,
+        save_theme=save_theme,
+        notices=[notice for notice in (odd, *clashes(keymap)) if notice],
+        keymap=keymap,
         messages=namespace.messages,
         settle=settle,
     )
+    return app
 
 
-def _theme(name: str, config: RuntimeConfig) -> Theme:
-    """The chosen theme; `system`, and a pair like `light/dark`, go by the terminal."""
-    from pi_tui.theme import bundled_folder, default_theme_name, load_theme
+def _theme_folders(config: RuntimeConfig) -> Sequence[Path]:
+    """Where themes are looked for: those of a folder count if it is trusted, and win."""
+    from pi_tui.theme import bundled_folder
 
-    if "/" in name and not name.endswith(".json"):
-        light, _, dark = name.partition("/")
-        name = light if default_theme_name() == "light" else dark
-    if name == "system":
-        name = default_theme_name()
-    return load_theme(name, [config.agent_dir / "themes", bundled_folder()])
+    own = [config.cwd / ".pi" / "themes"] if config.trust.trusted else []
+    return [*own, config.agent_dir / "themes", bundled_folder()]

@@ -84,6 +84,9 @@ class Details(LineView, can_focus=True):
         self.styles.height = max(min(len(self._lines), int(self.app.size.height * self.MOST)), 1)
         self.set_line_count(len(self._lines))
 
+    def restyle(self) -> None:
+        self.sync()
+
     def line_at(self, y: int) -> Strip | None:
         return self._lines[y] if y < len(self._lines) else None
 

@@ -66,6 +66,9 @@ class KeyList(LineView, can_focus=True):
         self._lines = [strip for row in self._rows for strip in self._row(*row)]
         self.set_line_count(len(self._lines))
 
+    def restyle(self) -> None:
+        self.on_resize()
+
     def line_at(self, y: int) -> Strip | None:
         return self._lines[y] if y < len(self._lines) else None
 

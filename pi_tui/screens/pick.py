@@ -1,4 +1,4 @@
-"""A choice among some lines; where there are many, letters narrow them down."""
+"""A choice among some lines; where there are many, letters narrow them down, the best match first."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from textual import events
 from textual.binding import Binding, BindingType
+from textual.fuzzy import FuzzySearch
 from textual.strip import Strip
 
 from pi_tui.items.paint import BOLD, Look, line, wrapped
@@ -14,11 +15,15 @@ from pi_tui.screens.dialog import DEAF, Details, Dialog
 from pi_tui.theme import Theme
 from pi_tui.widgets.chrome import Rule
 
-__all__ = ["PickScreen"]
+__all__ = ["PickScreen", "matching"]
 
 
 class PickScreen(Dialog[int | None]):
-    """Gives the index of the chosen line. `text` is shown above them; both may be anybody's words."""
+    """Gives the index of the chosen line. `text` is shown above them; both may be anybody's words.
+
+    `notes` stand at the right of the lines, and are searched too. `looked_at` is called with
+    the index of the line under the cursor whenever that becomes another.
+    """
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("up", "move(-1)", show=False, priority=True),
@@ -40,10 +45,14 @@ class PickScreen(Dialog[int | None]):
         text: str = "",
         chosen: int = 0,
         deaf: float = DEAF,
+        notes: Sequence[str] = (),
+        looked_at: Callable[[int], None] | None = None,
     ) -> None:
         hint = "↑ ↓ enter choose · letters search · esc leave"
         super().__init__(title, hint, theme, clock, deaf=deaf)
         self._choices = choices
+        self._notes = notes or [""] * len(choices)
+        self._looked_at = looked_at
         self._text = text
         self._wanted = ""
         self._found = list(range(len(choices)))
@@ -57,7 +66,8 @@ class PickScreen(Dialog[int | None]):
             mark = ("› " if here else "  ", look.theme["accent"])
             style = look.theme["text"] + BOLD if here else look.theme["muted"]
             ground = look.theme["selectedBg"] if here else None
-            strips.append(line(look.width, [mark, (self._choices[index], style)], ground=ground))
+            note = [(f"{self._notes[index]} ", look.theme["muted"])] if self._notes[index] else []
+            strips.append(line(look.width, [mark, (self._choices[index], style)], note, ground))
         return strips
 
     def on_key(self, event: events.Key) -> None:
@@ -69,6 +79,15 @@ class PickScreen(Dialog[int | None]):
 
     def action_move(self, by: int) -> None:
         self._at = min(max(self._at + by, 0), max(len(self._found) - 1, 0))
+        self._show_place()
+
+    def on_mount(self) -> None:
+        """The chosen line may be far down."""
+        self.call_after_refresh(self._show_place)
+
+    def _show_place(self) -> None:
+        if self._looked_at is not None and self._found:
+            self._looked_at(self._found[self._at])
         details = self.query_one(Details)
         details.sync()
         details.show_line(details.virtual_size.height - len(self._found) + self._at)
@@ -81,12 +100,19 @@ class PickScreen(Dialog[int | None]):
         self.dismiss(None)
 
     def _search(self, wanted: str) -> None:
-        words = wanted.lower().split()
         self._wanted = wanted
-        self._found = [
-            index for index, each in enumerate(self._choices) if all(word in each.lower() for word in words)
-        ]
+        self._found = matching(wanted, [f"{a} {b}" for a, b in zip(self._choices, self._notes, strict=True)])
         self._at = 0
         title = f"{self._heading} · {wanted}" if wanted else self._heading
         self.query_one(Rule).tell(title, "borderAccent")
-        self.query_one(Details).sync()
+        self._show_place()
+
+
+def matching(wanted: str, lines: Sequence[str]) -> list[int]:
+    """The indices of the lines in which the letters of every word occur in order, best first."""
+    search, scores = FuzzySearch(), {}
+    for index, each in enumerate(lines):
+        parts = [search.match(word, each)[0] for word in wanted.split()]
+        if all(parts):
+            scores[index] = sum(parts)
+    return sorted(scores, key=lambda index: -scores[index])

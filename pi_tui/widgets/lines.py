@@ -96,6 +96,10 @@ class LineView(ScrollView):
         """Line `y` of all, or None past the end."""
         raise NotImplementedError
 
+    def restyle(self) -> None:
+        """The theme has become another."""
+        self.refresh()
+
     def set_line_count(self, count: int) -> None:
         """Tell how many lines there are now, and draw again."""
         self.virtual_size = Size(0, count)

@@ -103,6 +103,12 @@ class Transcript(LineView, can_focus=False):
         self._live = None
         self._place()
 
+    def restyle(self) -> None:
+        self._drawn.clear()
+        self._unfinished.clear()
+        self._live = None
+        self._place()
+
     def scroll_pages(self, pages: int) -> None:
         """Scroll from wherever the focus is."""
         self.scroll_relative(y=pages * max(self.size.height - 2, 1), animate=False)

@@ -44,6 +44,9 @@ class Person:
     def quit(self) -> None:
         self.gone = True
 
+    def open_view(self, view: str, argument: str) -> bool:
+        return False
+
     async def types(self, line: str) -> str:
         """Type a line; what was told, or an empty text if it went to the model."""
         self.told = []
@@ -125,7 +128,7 @@ async def test_names_and_arguments_are_completed(root: Path) -> None:
     )
     async with person_at(root) as person:
         complete = person.commands.complete
-        assert await complete(person, "/mo") == ["/model", "/mode", "/mood"]
+        assert await complete(person, "/mo") == ["/model", "/mode", "/mouse", "/mood"]
         assert await complete(person, "/thinking hi") == ["/thinking high", "/thinking xhigh"]
         assert await complete(person, "/model dem") == ["/model demo/demo"]
         assert await complete(person, "/mood b") == ["/mood bad"]
