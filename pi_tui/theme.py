@@ -18,7 +18,7 @@ from rich.style import Style
 
 from pi_trio.errors import ConfigError
 from pi_trio.plain_file import read_plain_file
-from pi_tui.colour import ANSI_NAMES, parse_colour
+from pi_tui.colour import ANSI_NAMES, nearest_of_256, parse_colour
 
 if TYPE_CHECKING:
     from textual.theme import Theme as TextualTheme
@@ -92,6 +92,14 @@ class Theme:
     def become(self, other: Theme) -> None:
         """Look like another theme from now on. Whoever keeps something drawn must draw it again."""
         self.__dict__.update(other.__dict__)
+
+    def of_256(self) -> Theme:
+        """The theme for a terminal with 256 colours: each colour the one that looks most like it."""
+        colors, base = (
+            {key: nearest_of_256(value) if value.startswith("#") else value for key, value in table.items()}
+            for table in (self.colors, self.base)
+        )
+        return Theme(self.name, self.dark, colors, base, self.pair, self.path)
 
     @property
     def ground(self) -> Style:

@@ -17,9 +17,11 @@ from rich.console import Console
 from pi_trio.errors import ConfigError
 from pi_tui.theme import Theme, load_theme, theme_names
 
-__all__ = ["SYSTEM", "Choice", "Themes", "dark_by_environment", "follows_ground", "has_few_colours"]
+__all__ = ["SYSTEM", "Choice", "Themes", "colour_system", "dark_by_environment", "follows_ground"]
 
 SYSTEM = "system"
+
+_PAIR = ("light", "dark")
 
 FEW = "terminal"
 """The theme of `system` where a terminal has sixteen colours: the others would come out as chance has it."""
@@ -39,14 +41,14 @@ class Themes:
     def __init__(self, folders: Sequence[Path], environ: Mapping[str, str] = os.environ) -> None:
         self.folders = folders
         self.dark = dark_by_environment(environ)
-        self._few = has_few_colours(environ)
+        self._colours = colour_system(environ)
         self._seen: tuple[Path | None, tuple[int, int] | None] = (None, None)
 
     def load(self, choice: str) -> Theme:
         """The theme that a choice means now. Raises `ConfigError`."""
         theme = load_theme(self._name(choice), self.folders)
         self._seen = (theme.path, _state(theme.path))
-        return theme
+        return theme.of_256() if self._colours == "256" else theme
 
     def load_or_system(self, choice: str) -> tuple[Theme, str]:
         """The same, or the usual theme and what is wrong with the chosen one."""
@@ -69,7 +71,7 @@ class Themes:
         pairs = dict.fromkeys(
             f"{theme.pair}/{name}" if theme.dark else f"{name}/{theme.pair}"
             for name, theme in themes.items()
-            if isinstance(theme, Theme) and theme.pair in names
+            if isinstance(theme, Theme) and theme.pair in names and name not in _PAIR  # which is `system`
         )
         return [
             *(Choice(name, "goes by the terminal") for name in (SYSTEM, *pairs)),
@@ -81,7 +83,7 @@ class Themes:
 
     def _name(self, choice: str) -> str:
         if choice == SYSTEM:
-            return FEW if self._few else "dark" if self.dark else "light"
+            return FEW if self._colours in (None, "standard") else "dark" if self.dark else "light"
         if "/" in choice and not choice.endswith(".json"):
             light, _, dark = choice.partition("/")
             return dark if self.dark else light
@@ -104,10 +106,9 @@ def dark_by_environment(environ: Mapping[str, str]) -> bool:
     return environ.get("COLORFGBG", "").rpartition(";")[2] not in ("7", "15")
 
 
-def has_few_colours(environ: Mapping[str, str]) -> bool:
-    """Whether the terminal has sixteen colours or fewer, as Rich and Textual will take it."""
-    console = Console(file=StringIO(), force_terminal=True, _environ=environ)
-    return console.color_system in (None, "standard")
+def colour_system(environ: Mapping[str, str]) -> str | None:
+    """What colours the terminal has, as Rich and Textual take it: None, standard (16), 256 or truecolor."""
+    return Console(file=StringIO(), force_terminal=True, _environ=environ).color_system
 
 
 def _state(path: Path | None) -> tuple[int, int] | None:

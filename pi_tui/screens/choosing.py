@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from pi_trio.errors import PiError, UsageError
-from pi_tui.keymap import KEYS, key_label, keys_now
+from pi_tui.keymap import key_label, keys_now, keys_of
 from pi_tui.screens.pick import PickScreen
 from pi_tui.theme import Theme
 
@@ -19,10 +19,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Choosing"]
 
-_IN_PALETTE = ("everywhere", "prompt")
-"""The places whose actions make sense while the prompt has the focus."""
-
 _NOT_IN_PALETTE = frozenset({"app.palette", "app.interrupt", "app.clear"})
+_LAST_IN_PALETTE = frozenset({"app.suspend", "app.exit"})
+"""Too much for an Enter too many."""
 
 
 class Choosing:
@@ -75,7 +74,7 @@ class Choosing:
         if index is None:
             return
         if index < len(actions):
-            await self._screen.run_action(actions[index][2])
+            await self._screen.run_action(actions[index].action)
             return
         command = commands[index - len(actions)]
         if command.argument_hint:
@@ -100,6 +99,7 @@ class Choosing:
             looked_at=lambda index: theming.preview(names[index]),
             deaf=0.0,
         )
+        picked.most = 0.35  # the screen is what one looks at
         index = await self._app.push_screen_wait(picked)
         if index is None:
             theming.restore()
