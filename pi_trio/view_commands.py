@@ -119,7 +119,7 @@ async def _context(context: CommandContext, _arguments: str) -> None:
 
 def context_lines(use: ContextUse) -> list[str]:
     """The parts as lines with bars, and what is free."""
-    how = "as the provider counts" if use.measured else "estimated"
+    how = "as its provider counts; the parts are estimates" if use.measured else "estimated"
     of = f" of {use.window:,}, {use.tokens / use.window:.0%}" if use.window else ""
     rows = [(part.name, part.tokens) for part in use.parts]
     if use.window:
@@ -127,7 +127,7 @@ def context_lines(use: ContextUse) -> list[str]:
     whole = use.window or max(use.tokens, 1)
     width = max(len(name) for name, _ in rows) if rows else 0
     return [
-        f"The context holds {use.tokens:,} tokens{of} ({how}; its parts are estimated):",
+        f"The context holds {use.tokens:,} tokens{of} ({how}):",
         *(
             f"  {name:<{width}}  {_bar(tokens / whole)}  {tokens:>9,}  {tokens / whole:>6.1%}"
             for name, tokens in rows

@@ -18,6 +18,10 @@ from pi_tui.widgets.chrome import Rule
 __all__ = ["PickScreen", "matching"]
 
 
+_IN_NOTE = 0.1
+"""How much a word in a note counts, against some ones for letters in a line."""
+
+
 class PickScreen(Dialog[int | None]):
     """Gives the index of the chosen line. `text` is shown above them; both may be anybody's words.
 
@@ -101,18 +105,20 @@ class PickScreen(Dialog[int | None]):
 
     def _search(self, wanted: str) -> None:
         self._wanted = wanted
-        self._found = matching(wanted, [f"{a} {b}" for a, b in zip(self._choices, self._notes, strict=True)])
+        self._found = matching(wanted, self._choices, self._notes)
         self._at = 0
         title = f"{self._heading} · {wanted}" if wanted else self._heading
         self.query_one(Rule).tell(title, "borderAccent")
         self._show_place()
 
 
-def matching(wanted: str, lines: Sequence[str]) -> list[int]:
-    """The indices of the lines in which the letters of every word occur in order, best first."""
+def matching(wanted: str, lines: Sequence[str], notes: Sequence[str]) -> list[int]:
+    """The indices of the lines that hold every word, best first: its letters in order, or it is in the note."""
     search, scores = FuzzySearch(), {}
-    for index, each in enumerate(lines):
-        parts = [search.match(word, each)[0] for word in wanted.split()]
+    for index, (each, note) in enumerate(zip(lines, notes, strict=True)):
+        parts = [
+            search.match(word, each)[0] or _IN_NOTE * (word.lower() in note.lower()) for word in wanted.split()
+        ]
         if all(parts):
             scores[index] = sum(parts)
     return sorted(scores, key=lambda index: -scores[index])

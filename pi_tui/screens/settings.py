@@ -70,7 +70,7 @@ class SettingsScreen(Dialog[frozenset[str]]):
     def compose(self) -> ComposeResult:
         """The rows, the keys, and a line to write a value in."""
         yield from super().compose()
-        yield Input()
+        yield Input(placeholder="nothing: the default")
 
     def on_mount(self) -> None:
         """Which file is changed stands in the title."""
@@ -165,10 +165,8 @@ class SettingsScreen(Dialog[frozenset[str]]):
         elif info.kind == "choice":
             self.run_worker(self._choose(info))
         else:
+            self.query_one(Input).value = _written(info.value)
             self._write(True)
-            field = self.query_one(Input)
-            field.value = _written(info.value)
-            field.placeholder = "nothing: the default"
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         """A value is written."""
@@ -187,10 +185,9 @@ class SettingsScreen(Dialog[frozenset[str]]):
     # ---------------------------------------------------------------- inside
 
     def _search(self, wanted: str) -> None:
-        lines = [f"{info.key} {info.meaning}" for info in self._infos.values()]
-        keys = list(self._infos)
+        keys, meanings = list(self._infos), [info.meaning for info in self._infos.values()]
         self._wanted, self._at, self._wrong = wanted, 0, ""
-        self._found = [keys[index] for index in matching(wanted, lines)]
+        self._found = [keys[index] for index in matching(wanted, keys, meanings)]
         self._refresh()
 
     def _write(self, writing: bool) -> None:
