@@ -59,12 +59,6 @@ class MainScreen(Screen[None]):
     MainScreen #mark { width: 2; height: 1; color: $pi-accent; text-style: bold; }
     MainScreen SessionTree.-beside { border-right: solid $pi-borderMuted; }
     MainScreen ToolPane.-beside { border-left: solid $pi-borderMuted; }
-    MainScreen ScrollView {
-        scrollbar-background: $pi-scrollbarTrack; scrollbar-background-hover: $pi-scrollbarTrack;
-        scrollbar-background-active: $pi-scrollbarTrack;
-        scrollbar-color: $pi-scrollbarThumb; scrollbar-color-hover: $pi-borderAccent;
-        scrollbar-color-active: $pi-accent;
-    }
     """
     BINDINGS: ClassVar[list[BindingType]] = bindings_for("everywhere")
 

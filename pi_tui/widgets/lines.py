@@ -65,7 +65,13 @@ class LineView(ScrollView):
     """
 
     DEFAULT_CSS = """
-    LineView { scrollbar-size-vertical: 1; overflow-x: hidden; overflow-y: auto; }
+    LineView {
+        scrollbar-size-vertical: 1; overflow-x: hidden; overflow-y: auto;
+        scrollbar-background: $pi-scrollbarTrack; scrollbar-background-hover: $pi-scrollbarTrack;
+        scrollbar-background-active: $pi-scrollbarTrack;
+        scrollbar-color: $pi-scrollbarThumb; scrollbar-color-hover: $pi-borderAccent;
+        scrollbar-color-active: $pi-accent;
+    }
     """
     ALLOW_SELECT: ClassVar[bool] = False
 
