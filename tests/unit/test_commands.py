@@ -316,3 +316,52 @@ def test_a_long_conversation_is_no_deep_recursion() -> None:
     nodes = prompt_tree(heads, "19999")
     assert len(nodes) == 20_000
     assert {node.depth for node in nodes} == {0}
+
+
+# ------------------------------------------------------------------ the program itself
+
+
+async def test_settings_in_plain_lines(root: Path) -> None:
+    async with person_at(root) as person:
+        assert "retry.maxRetries: 3\n" in await person.types("/settings")
+        assert "how often at most" in await person.types("/settings retry.maxRetries")
+        told = await person.types("/settings retry.maxRetries 7")
+        assert told.startswith("retry.maxRetries is now 7.")
+        assert json.loads((root / "agent" / "settings.json").read_text()) == {"retry": {"maxRetries": 7}}
+        assert "retry.maxRetries: 7 (global)" in await person.types("/settings")
+        await person.types("/settings retry.maxRetries default")
+        assert "retry.maxRetries: 3\n" in await person.types("/settings")
+        with pytest.raises(UsageError, match="x is not a setting"):
+            await person.types("/settings x")
+        with pytest.raises(UsageError, match="must be a whole number"):
+            await person.types("/settings retry.maxRetries many")
+        completed = await person.commands.complete(person, "/settings maxretries")
+        assert completed == ["/settings retry.maxRetries"]
+
+
+async def test_the_theme_and_the_mouse_where_there_is_no_screen(root: Path) -> None:
+    async with person_at(root) as person:
+        assert "the colours of the screen" in await person.types("/theme")
+        assert (await person.types("/theme nord")).startswith('theme is now "nord".')
+        with pytest.raises(UsageError, match="no mouse"):
+            await person.types("/mouse off")
+        with pytest.raises(UsageError, match="/mouse on or /mouse off"):
+            await person.types("/mouse perhaps")
+
+
+async def test_what_fills_the_window(root: Path) -> None:
+    (root / "project" / "AGENTS.md").write_text("be brief " * 100)
+    async with person_at(root) as person:
+        before = await person.runtime.context_use(person.session_id)
+        assert {part.name for part in before.parts} == {"tool definitions", "system prompt", "context files"}
+        await person.types("run `echo " + "word " * 50 + "`")
+        use = await person.runtime.context_use(person.session_id)
+        names = {part.name for part in use.parts}
+        assert {"prompts", "answers and calls", "tool results"} <= names
+        assert sum(part.tokens for part in use.parts) == use.tokens
+        size = person.runtime._open(person.session_id).harness.compactor.meter.size
+        assert abs(use.tokens - size) <= max(len(use.parts), size * 0.05)
+        lines = (await person.types("/context")).splitlines()
+        assert lines[0].startswith(f"The context holds {use.tokens:,} tokens of {use.window:,}")
+        free = next(line for line in lines if line.split()[0] == "free")
+        assert f"{use.window - use.tokens:,}" in free
