@@ -74,6 +74,11 @@ class Commands:
     def __init__(self, builtins: Iterable[Command]) -> None:
         self._builtins = {command.info.name: command for command in builtins}
 
+    @property
+    def names(self) -> Iterable[str]:
+        """The names of the built-in commands."""
+        return self._builtins
+
     async def all(self, context: CommandContext) -> list[CommandInfo]:
         """All commands of the session: built-in ones, then extensions, templates and skills."""
         own = [command.info for command in self._builtins.values()]

@@ -86,8 +86,6 @@ class PiApp(App[None]):
     def on_mount(self) -> None:
         """The runtime is imported and started behind the first frame."""
         self.set_keymap(self._keymap_chosen)
-        if self._driver is not None:
-            self.theming.start(self._driver.write)
         self.call_after_refresh(self._start)
 
     def get_line_filters(self) -> Sequence[LineFilter]:
@@ -107,6 +105,8 @@ class PiApp(App[None]):
         self.theming.ground_told(event.dark)
 
     def _start(self) -> None:
+        if self._driver is not None:
+            self.theming.start(self._driver.write)
         self.run_worker(self._settle_and_start())
 
     async def _settle_and_start(self) -> None:

@@ -59,16 +59,12 @@ class Choosing:
 
     async def palette(self) -> None:
         """Every action and every command by name, with its key."""
-        actions = [
-            (key.help, key_label(keys) if (keys := keys_now(key.id, self._keymap)) else "", key.action)
-            for key in KEYS
-            if key.area == "everywhere" and key.id not in _NOT_IN_PALETTE
-        ]
+        shown = [key for key in keys_of("everywhere") if key.id not in _NOT_IN_PALETTE]
+        actions = sorted(shown, key=lambda key: key.id in _LAST_IN_PALETTE)
         commands = self._screen.work.commands
-        names = [help_ for help_, _, _ in actions] + [
-            f"/{each.name}  {each.description}" for each in commands
-        ]
-        notes = [label for _, label, _ in actions] + [each.argument_hint for each in commands]
+        names = [key.help for key in actions] + [f"/{each.name}  {each.description}" for each in commands]
+        notes = [key_label(keys_now(key.id, self._keymap)) for key in actions]
+        notes += [each.argument_hint for each in commands]
         picked = PickScreen("everything", names, self._theme, time.monotonic, notes=notes, deaf=0.0)
         index = await self._app.push_screen_wait(picked)
         if index is None:

@@ -113,11 +113,12 @@ class PickScreen(Dialog[int | None]):
 
 
 def matching(wanted: str, lines: Sequence[str], notes: Sequence[str]) -> list[int]:
-    """The indices of the lines that hold every word, best first: its letters in order, or it is in the note."""
+    """The lines that hold every word, best first: its letters in order, or it is in the note."""
     search, scores = FuzzySearch(), {}
     for index, (each, note) in enumerate(zip(lines, notes, strict=True)):
         parts = [
-            search.match(word, each)[0] or _IN_NOTE * (word.lower() in note.lower()) for word in wanted.split()
+            search.match(word, each)[0] or _IN_NOTE * (word.lower() in note.lower())
+            for word in wanted.split()
         ]
         if all(parts):
             scores[index] = sum(parts)

@@ -24,8 +24,8 @@ class Form:
         path = self.files[scope]
         return json.loads(path.read_text()) if path.exists() else None
 
-    async def open(self, search: str) -> None:
-        await self.screen.press("f2")
+    async def open(self, search: str, *, key: str = "f2") -> None:
+        await self.screen.press(key)
         await self.screen.until(lambda: isinstance(self.screen.app.screen, SettingsScreen))
         await self.screen.press(*search)
         await self.screen.until(self.screen.sees(f"· {search}"))
@@ -35,7 +35,7 @@ class Form:
 async def test_a_number_is_written_and_a_wrong_one_said_at_its_row(open_screen, tmp_path):
     async with open_screen() as screen:
         form = Form(screen, tmp_path)
-        await form.open("maxpar")
+        await form.open("maxpar", key="f2")
         assert "› maxParallelToolCalls" in screen.text()
         assert "how many tool calls run at once" in screen.text()
         await screen.press("enter", "backspace", "backspace", "0", "enter")

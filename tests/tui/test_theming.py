@@ -41,7 +41,9 @@ def colours(screen) -> set[str]:
     screen.app.screen.refresh()
     strips = screen.app.screen._compositor.render_strips(screen.app.size)
     styles = [style for strip in strips for text, style, _ in strip if style]
-    return {part.name for style in styles for part in (style.color, style.bgcolor) if part and not part.is_default}
+    return {
+        part.name for style in styles for part in (style.color, style.bgcolor) if part and not part.is_default
+    }
 
 
 def of(name: str) -> set[str]:

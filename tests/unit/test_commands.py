@@ -105,6 +105,7 @@ async def test_an_unknown_command_is_said(root: Path) -> None:
                 await person.commands.run(person, line)
 
 
+@pytest.mark.command("help")
 async def test_commands_are_listed_with_their_sources_and_built_in_names_stay(root: Path) -> None:
     _prompts(root, "review", "---\ndescription: looks\nargument-hint: FILE\n---\nReview $1")
     _prompts(root, "model", "mine")
@@ -147,6 +148,7 @@ async def test_templates_and_skills_are_sent_as_their_texts(root: Path) -> None:
 # ------------------------------------------------------------------ the built-in ones
 
 
+@pytest.mark.command("model", "thinking")
 async def test_model_and_thinking(root: Path) -> None:
     async with person_at(root) as person:
         assert "demo/demo" in await person.types("/model")
@@ -159,6 +161,7 @@ async def test_model_and_thinking(root: Path) -> None:
             await person.types("/thinking hig")
 
 
+@pytest.mark.command("mode")
 async def test_the_mode_says_what_runs_unasked(root: Path) -> None:
     async with person_at(root) as person:
         assert await person.types("/mode") == "The mode is auto: edits and commands run without asking."
@@ -169,6 +172,7 @@ async def test_the_mode_says_what_runs_unasked(root: Path) -> None:
             await person.types("/mode yolo")
 
 
+@pytest.mark.command("new", "name", "resume", "session")
 async def test_new_name_resume_and_session(root: Path) -> None:
     async with person_at(root) as person:
         first = person.session_id
@@ -187,6 +191,7 @@ async def test_new_name_resume_and_session(root: Path) -> None:
             await person.types("/resume")
 
 
+@pytest.mark.command("tree")
 async def test_the_tree_is_walked_by_numbers(root: Path) -> None:
     async with person_at(root) as person:
         assert await person.types("/tree") == "There is no prompt yet."
@@ -204,6 +209,7 @@ async def test_the_tree_is_walked_by_numbers(root: Path) -> None:
             await person.types("/tree 9")
 
 
+@pytest.mark.command("fork", "clone")
 async def test_fork_and_clone_open_other_sessions(root: Path) -> None:
     async with person_at(root) as person:
         with pytest.raises(UsageError, match="nothing to clone"):
@@ -219,6 +225,7 @@ async def test_fork_and_clone_open_other_sessions(root: Path) -> None:
         assert person.edited == ["hello two"]
 
 
+@pytest.mark.command("trust", "reload")
 async def test_a_change_of_trust_counts_at_once(root: Path) -> None:
     (root / "project" / ".pi" / "prompts").mkdir(parents=True)
     (root / "project" / ".pi" / "prompts" / "theirs.md").write_text("hello")
@@ -238,6 +245,7 @@ async def test_a_change_of_trust_counts_at_once(root: Path) -> None:
             await person.runtime.set_trust(person.session_id, str(root / "agent"), True)
 
 
+@pytest.mark.command("export")
 async def test_the_session_is_exported_to_a_file(root: Path) -> None:
     async with person_at(root) as person:
         await person.types("hello there")
@@ -262,6 +270,7 @@ async def test_what_a_runtime_does_not_offer_is_said(root: Path) -> None:
                 await person.types(line)
 
 
+@pytest.mark.command("import")
 async def test_import_pi_takes_no_other_word(root: Path) -> None:
     async with person_at(root) as person:
         with pytest.raises(UsageError, match="/import pi"):
@@ -321,6 +330,7 @@ def test_a_long_conversation_is_no_deep_recursion() -> None:
 # ------------------------------------------------------------------ the program itself
 
 
+@pytest.mark.command("settings")
 async def test_settings_in_plain_lines(root: Path) -> None:
     async with person_at(root) as person:
         assert "retry.maxRetries: 3\n" in await person.types("/settings")
@@ -339,6 +349,7 @@ async def test_settings_in_plain_lines(root: Path) -> None:
         assert completed == ["/settings retry.maxRetries"]
 
 
+@pytest.mark.command("theme", "mouse")
 async def test_the_theme_and_the_mouse_where_there_is_no_screen(root: Path) -> None:
     async with person_at(root) as person:
         assert "the colours of the screen" in await person.types("/theme")
@@ -349,6 +360,7 @@ async def test_the_theme_and_the_mouse_where_there_is_no_screen(root: Path) -> N
             await person.types("/mouse perhaps")
 
 
+@pytest.mark.command("context")
 async def test_what_fills_the_window(root: Path) -> None:
     (root / "project" / "AGENTS.md").write_text("be brief " * 100)
     async with person_at(root) as person:

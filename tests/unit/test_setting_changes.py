@@ -35,7 +35,10 @@ def test_values_and_where_they_come_from(tmp_path: Path):
     yours.write_text('{"retry": {"maxRetries": 1}, "theme": "nord", "recordStream": "maybe"}')
     theirs.write_text('{"retry": {"maxRetries": 2}}')
     files = {"global": yours, "project": theirs}
-    assert (info("retry.maxRetries", **files).value, info("retry.maxRetries", **files).scope) == (2, "project")
+    assert (info("retry.maxRetries", **files).value, info("retry.maxRetries", **files).scope) == (
+        2,
+        "project",
+    )
     assert (info("theme", **files).value, info("theme", **files).scope) == ("nord", "global")
     assert (info("recordStream", **files).value, info("recordStream", **files).scope) == (True, None)
     assert info("httpProxy", **files).scopes == ("global",)

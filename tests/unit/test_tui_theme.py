@@ -49,7 +49,9 @@ def pairs(theme: Theme) -> Iterator[tuple[str, str, str]]:
     grounds = {token: theme.colors[token] for token in BACKGROUNDS}
     found = grounds.pop("searchMatchBg")
     for token in sorted(set(TOKENS) - BACKGROUNDS - LINES):
-        letters = theme.colors[token] or theme.base.get("foreground") or ("#ffffff" if theme.dark else "#000000")
+        letters = (
+            theme.colors[token] or theme.base.get("foreground") or ("#ffffff" if theme.dark else "#000000")
+        )
         for ground in [found] if token == "searchMatchText" else [*root, *grounds.values()]:
             yield token, letters, ground
 
@@ -190,7 +192,7 @@ def test_optional_colours_fall_back(edited):
 
 
 def test_an_unknown_theme_lists_the_known_ones():
-    with pytest.raises(ConfigError, match="known are: .*dark, dracula, .*nord"):
+    with pytest.raises(ConfigError, match=r"known are: .*dark, dracula, .*nord"):
         load_theme("none", [bundled_folder()])
 
 
@@ -305,7 +307,9 @@ REPLIES = ["\x1b]11;rgb:0000/0000/0000\x07", "\x1b]11;rgb:ffff/ffff/ffff\x1b\\"]
 
 
 @given(
-    st.lists(st.sampled_from([*REPLIES, "a", "é", "\r", "\x1b[A", "\x1b[1;3A", "x\x1b[<35;10;5M"]), max_size=6),
+    st.lists(
+        st.sampled_from([*REPLIES, "a", "é", "\r", "\x1b[A", "\x1b[1;3A", "x\x1b[<35;10;5M"]), max_size=6
+    ),
     st.data(),
 )
 def test_a_reply_is_never_typed_wherever_it_is_cut(parts, data):
