@@ -7,6 +7,7 @@ says is held against its text, in which the key or the command must occur.
 from __future__ import annotations
 
 import ast
+import importlib.util
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -60,3 +61,14 @@ def test_marks_name_what_there_is():
     ids = {key.id for key in KEYS}
     assert {word for word, _, _ in TESTS_OF_KEYS} <= ids
     assert {word for word, _, _ in TESTS_OF_COMMANDS} <= set(builtin_commands().names)
+
+
+def test_the_page_of_keys_has_them_all():
+    """`python docs/make_keys.py` writes its table anew."""
+    page = TESTS.parent / "docs" / "keys.md"
+    spec = importlib.util.spec_from_file_location("make_keys", page.with_name("make_keys.py"))
+    assert spec is not None
+    assert spec.loader is not None
+    make_keys = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(make_keys)
+    assert page.read_text("utf-8").endswith(make_keys.table())
