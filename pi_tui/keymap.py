@@ -14,9 +14,23 @@ from attrs import frozen
 
 from pi_trio.errors import ConfigError
 
-__all__ = ["KEYS", "UNBOUND", "Area", "Key", "hint", "key_label", "keys_now", "keys_of", "load_keymap"]
+__all__ = [
+    "KEYS",
+    "NO_CHANGES",
+    "UNBOUND",
+    "Area",
+    "Key",
+    "hint",
+    "key_label",
+    "keys_now",
+    "keys_of",
+    "load_keymap",
+]
 
 Area: TypeAlias = Literal["everywhere", "prompt", "tree", "tools", "question"]
+
+NO_CHANGES: Mapping[str, str] = {}
+"""The keymap of somebody who has no file of it."""
 
 UNBOUND = "unbound"
 """The name of no key: what an action is bound to that the user switched off."""

@@ -13,7 +13,7 @@ from rich.cells import cell_len
 
 from pi_tui.items.paint import Span
 from pi_tui.items.words import clock, money, tokens
-from pi_tui.keymap import hint
+from pi_tui.keymap import NO_CHANGES, hint
 from pi_tui.ladder import Situation, escape_step
 from pi_tui.theme import Theme
 
@@ -24,9 +24,6 @@ __all__ = ["Part", "fitting", "key_hints", "rule_label", "status_parts"]
 
 SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 """Frames of what works; the tools in the stream turn with them."""
-
-NO_CHANGES: Mapping[str, str] = {}
-"""The keymap of somebody who has no file of it."""
 
 HIGH, FULL = 70, 90
 """Percent of the context from which on its share is coloured."""

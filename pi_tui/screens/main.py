@@ -157,6 +157,11 @@ class MainScreen(Screen[None]):
         self.live.store.say(text)
         self.sync()
 
+    def restyle(self) -> None:
+        """The theme has become another."""
+        self._refresh_chrome()
+        self.refresh()
+
     def to_stream(self) -> None:
         """See `View`."""
         self._focus_pane("stream")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from fake_runtime import conversation
 
+from pi_tui.app import PiApp
 from pi_tui.screens.pick import PickScreen
 
 pytestmark = pytest.mark.asyncio
@@ -121,3 +122,23 @@ async def test_nothing_is_done_when_the_palette_is_left(open_screen):
         await screen.press("down", "escape")
         await screen.until(lambda: screen.app.screen is screen.main)
         assert screen.main.live.id == "session-1"
+
+
+async def test_hints_in_the_stream_name_the_users_keys(open_screen, monkeypatch):
+    made = PiApp.__init__
+
+    def init(self, *args, **options):
+        keymap = {"app.tools.expand": "ctrl+e", "tui.altScreen.bottom": "f8", "app.palette": "f9"}
+        made(self, *args, keymap=keymap, **options)
+
+    monkeypatch.setattr(PiApp, "__init__", init)
+    async with open_screen(entries=conversation(30, prompt="line\n" * 40)) as screen:
+        await screen.until(screen.sees("more lines, ctrl+e"))
+        assert "f9 everything" in screen.status
+        await screen.press("pageup")
+        screen.transcript.unseen = 3
+        assert " 3 new · f8 " in screen.transcript._pill().text
+        await screen.press("ctrl+e")
+        await screen.until(lambda: "more lines" not in screen.transcript_text())
+        await screen.press("f9")
+        await screen.until(lambda: isinstance(screen.app.screen, PickScreen))

@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from pi_tui.app import PiApp
+from pi_tui.colour import contrast
 from pi_tui.screens.pick import PickScreen
 from pi_tui.terminal import GroundTold
-from pi_tui.theme import bundled_folder, load_theme
+from pi_tui.theme import bundled_folder, load_theme, theme_names
 from pi_tui.theme_choice import Themes
 
 pytestmark = pytest.mark.asyncio
@@ -164,3 +165,39 @@ async def test_dialogs_that_are_open_change_with_the_screen(open_screen, kept):
         screen.app.theming.choose("gruvbox-light")
         await screen.until(lambda: of("gruvbox-light") >= colours(screen))
         assert load_theme("gruvbox-light", [bundled_folder()]).base["background"] in colours(screen)
+
+
+def letters(screen) -> set[tuple[str, str, str]]:
+    """Letters on the screen, their colour, and that of their ground; an empty one is the terminal's."""
+    screen.app.screen.refresh()
+    found = set()
+    for strip in screen.app.screen._compositor.render_strips(screen.app.size):
+        for text, style, _ in strip:
+            if style and any(character.isalnum() for character in text):
+                pair = [style.color, style.bgcolor]
+                fore, back = ("" if part is None or part.is_default else part.name for part in pair)
+                found.add((text, back, fore) if style.reverse else (text, fore, back))
+    return found
+
+
+async def test_what_is_on_the_screen_can_be_read(open_screen, kept):
+    """TH-01: not only the colours of the files: the letters as they are drawn, on what they are drawn on."""
+    async with open_screen(answers={"show": STREAM, "tool output": "some output"}, size=(130, 60)) as screen:
+        for text in ("show", "use a tool", "!make"):
+            await screen.send(text)
+            await screen.idle()
+        await screen.until(screen.sees("exit 3"))
+        await screen.press("ctrl+t", "up")
+        for name in theme_names([bundled_folder()]):
+            if name == "terminal":
+                continue
+            screen.app.theming.choose(name)
+            await screen.pilot.pause()
+            theme = load_theme(name, [bundled_folder()])
+            usual = theme.base or {
+                "foreground": "#ffffff" if theme.dark else "#000000",
+                "background": "#1e1e1e" if theme.dark else "#f5f5f5",
+            }
+            for text, fore, back in letters(screen):
+                pair = (fore or usual["foreground"], back or usual["background"])
+                assert contrast(*pair) >= 4.5, (name, text, pair)
