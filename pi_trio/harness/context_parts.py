@@ -51,7 +51,7 @@ def _system(harness: AgentHarness) -> Iterator[tuple[str, int]]:
     """The system prompt and the tools; before the first prompt as they would be."""
     system = harness.conversation.system
     if system is None:
-        tools = harness.options.tools
+        tools = harness.active_tools
         system = SystemMessage(
             "", harness.options.sections(tools), tuple(tool.schema for tool in tools) or None
         )
