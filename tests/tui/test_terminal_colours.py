@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 import time
@@ -13,6 +14,8 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))  # tests are not a package; the terminal is shared
 
 from test_terminal import PATIENCE, Terminal
+
+from pi_tui.theme import bundled_folder
 
 QUESTION = b"\x1b]11;?"
 WHITE = b"\x1b]11;rgb:ffff/ffff/ffff\x1b\\"
@@ -120,3 +123,35 @@ def test_the_mouse_can_be_given_back(open_terminal):
     taken = terminal.bytes.count(b"\x1b[?1000h")
     terminal.write("/mouse on\r")
     until(terminal, lambda: terminal.bytes.count(b"\x1b[?1000h") == taken + 1)
+
+
+@pytest.mark.parametrize("trusted", [True, False])
+def test_a_folders_theme_is_used_only_if_it_is_trusted(open_terminal, tmp_path: Path, trusted: bool):
+    data = json.loads((bundled_folder() / "nord.json").read_text())
+    data["base"]["background"] = "#010203"
+    (tmp_path / ".pi" / "themes").mkdir(parents=True)
+    (tmp_path / ".pi" / "themes" / "mine.json").write_text(json.dumps(data))
+    (tmp_path / ".pi" / "settings.json").write_text('{"theme": "mine"}')
+    terminal = open_terminal()
+    terminal.wait_for("run commands on this machine")
+    assert b"48;2;1;2;3" not in terminal.bytes
+    if trusted:
+        terminal.write("trust this folder, this")
+        terminal.wait_for("› Trust this folder, this time only")
+    terminal.press_until("\r", "? help")
+    terminal.wait_for("demo/demo")
+    if trusted:
+        until(terminal, lambda: b"48;2;1;2;3" in terminal.bytes)
+    assert (b"48;2;1;2;3" in terminal.bytes) is trusted
+    assert (tmp_path / ".pi" / "settings.json").read_text() == '{"theme": "mine"}'
+
+
+def test_a_broken_theme_is_told_and_the_usual_one_is_used(open_terminal, tmp_path: Path):
+    (tmp_path / "agent" / "themes").mkdir(parents=True)
+    (tmp_path / "agent" / "themes" / "mine.json").write_text('{"name": "mine"}')
+    (tmp_path / "agent" / "settings.json").write_text('{"theme": "mine"}')
+    terminal = open_terminal()
+    terminal.wait_for("the theme is not used")
+    until(
+        terminal, lambda: "`colors.accent` is missing" in " ".join("".join(terminal.screen.display).split())
+    )
