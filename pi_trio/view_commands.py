@@ -54,7 +54,8 @@ async def _settings(context: CommandContext, arguments: str) -> None:
     if not text.strip():
         context.tell(f"{_setting_line(info)}\n{info.meaning}")
         return
-    await _set(context, runtime, info, text)
+    if key != "theme" or not context.open_view("theme", text.strip()):  # a screen shows it at once
+        await _set(context, runtime, info, text)
 
 
 async def _set(context: CommandContext, runtime: HasSettings, info: SettingInfo, text: str) -> None:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from pi_trio.errors import PiError, UsageError
 from pi_tui.keymap import key_label, keys_now, keys_of
-from pi_tui.screens.pick import PickScreen
 from pi_tui.theme import Theme
 
 if TYPE_CHECKING:
@@ -59,6 +58,8 @@ class Choosing:
 
     async def palette(self) -> None:
         """Every action and every command by name, with its key."""
+        from pi_tui.screens.pick import PickScreen
+
         shown = [key for key in keys_of("everywhere") if key.id not in _NOT_IN_PALETTE]
         actions = sorted(shown, key=lambda key: key.id in _LAST_IN_PALETTE)
         commands = self._screen.work.commands
@@ -82,6 +83,8 @@ class Choosing:
 
     async def theme(self) -> None:
         """Choose a theme, which shows while the cursor is on it."""
+        from pi_tui.screens.pick import PickScreen
+
         theming = self._app.theming
         choices = theming.themes.choices()
         names = [choice.name for choice in choices]

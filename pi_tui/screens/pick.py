@@ -65,6 +65,8 @@ class PickScreen(Dialog[int | None]):
     def draw(self, look: Look) -> Sequence[Strip]:
         """The text, and below it the lines that match."""
         strips = wrapped(self._text, look.width, look.theme["text"]) if self._text else []
+        if not self._found:
+            strips.append(line(look.width, [("  nothing has these letters", look.theme["muted"])]))
         for at, index in enumerate(self._found):
             here = at == self._at
             mark = ("› " if here else "  ", look.theme["accent"])

@@ -92,9 +92,11 @@ async def test_what_is_chosen_stays_and_is_kept(open_screen, kept):
         assert screen.app.theming._theme.name == "dracula"
         await screen.send("/theme solarized-light")
         await screen.until(lambda: kept == ["dracula", "solarized-light"])
+        await screen.send("/settings theme nord")
+        await screen.until(lambda: kept == ["dracula", "solarized-light", "nord"])
         await screen.send_kept("/theme no-such")
         await screen.until(screen.sees("there is no theme 'no-such'"))
-        assert screen.app.theming._theme.name == "solarized-light"
+        assert screen.app.theming._theme.name == "nord"
 
 
 async def test_switching_loses_neither_text_nor_colours(open_screen, kept):
