@@ -16,7 +16,7 @@ def hints(screen) -> list[str]:
 
 async def test_a_command_is_completed_while_it_is_written(open_screen):
     async with open_screen() as screen:
-        await screen.write("/th")
+        await screen.write("/thi")
         await screen.until(lambda: hints(screen) == ["/thinking"])
         assert "show or choose how much it thinks" in screen.text()
         assert "esc close list" in screen.status
