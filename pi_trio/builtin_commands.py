@@ -14,6 +14,7 @@ from pi_trio.errors import UsageError
 from pi_trio.llm.thinking import LEVELS
 from pi_trio.prompt_tree import PromptNode, prompt_tree
 from pi_trio.remote.interface import CommandInfo, Moved, Snapshot
+from pi_trio.view_commands import VIEW_COMMANDS
 
 __all__ = ["builtin_commands"]
 
@@ -306,6 +307,7 @@ def builtin_commands() -> Commands:
             _command("doctor", "look at everything that a start needs", _doctor),
             _command("reload", "read settings, resources and extensions again", _reload),
             _command("trust", "this folder's own resources", _trust, "[yes|no|parent]", _trust_choices),
+            *VIEW_COMMANDS,
             _command("quit", "end the program", _quit),
         ]
     )

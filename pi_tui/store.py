@@ -236,6 +236,17 @@ class SessionStore:
         """US dollars spent in this session, and whether every answer was counted."""
         return self._cost, not self._unseen_answers
 
+    @property
+    def turn_cost(self) -> float:
+        """US dollars spent since the last prompt on this path."""
+        cost = 0.0
+        for item in reversed(self.items):
+            if isinstance(item.message, UserMessage):
+                break
+            if isinstance(item.message, AssistantMessage):
+                cost += item.message.usage.cost.total
+        return cost
+
     def turn_stats(self, turn: Item) -> Stats:
         """Sums over the turn that ends at the item `turn`."""
         return turn_stats(self.items, turn, self._timestamp)

@@ -16,6 +16,7 @@ from pi_tui.hints import Hint, argument_hints, command_hints
 
 if TYPE_CHECKING:
     from pi_trio.approval import Question
+    from pi_trio.commands import View as OwnView
     from pi_trio.llm.protocol import Model
     from pi_trio.remote.interface import CommandInfo, Runtime, Snapshot
     from pi_tui.bridge import Bridge
@@ -55,12 +56,17 @@ class View(Protocol):
     def to_end(self) -> None:
         """Follow the end of the stream."""
 
+    async def open_view(self, view: OwnView, argument: str) -> None:
+        """Do what a slash command asks of the screen itself."""
+
     def leave(self) -> None:
         """End the program."""
 
 
 class Work:
-    """One session at a time, None before `begin`. `stopping` and `summarising` say what goes on."""
+    """One session at a time, None before `begin`. `stopping` and `summarising` say what goes on,
+    `commands` what may follow a slash.
+    """
 
     def __init__(self, view: View) -> None:
         self.live: LiveSession | None = None
@@ -72,7 +78,7 @@ class Work:
         self._unsent: list[tuple[str, Delivery]] = []
         self._drafts: dict[str, str] = {}
         self._places: list[tuple[str, str | None]] = []
-        self._commands: list[CommandInfo] = []
+        self.commands: list[CommandInfo] = []
 
     @property
     def sending(self) -> bool:
@@ -132,7 +138,7 @@ class Work:
         self._view.sync()
 
     async def _learn_commands(self) -> None:
-        self._commands = await self._now.commands()
+        self.commands = await self._now.commands()
         self._view.find_hints()
 
     async def new_session(self) -> None:
@@ -207,13 +213,15 @@ class Work:
         await self._learn_commands()  # it may have brought others
         self._view.to_end()
         self._view.sync()
+        if told.view is not None:
+            await self._view.open_view(*told.view)
         if told.ended:
             self._view.leave()
         return True
 
     def hints(self, text: str) -> list[Hint]:
         """The commands that a text may become."""
-        return command_hints(text, self._commands)
+        return command_hints(text, self.commands)
 
     async def argument_hints(self, text: str) -> list[Hint]:
         """What may follow a command."""

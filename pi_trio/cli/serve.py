@@ -80,7 +80,7 @@ async def _serve(namespace: Namespace) -> int:
             flush()
     except PiError as error:
         tell(str(error))
-        return 1
+        return status_of(error)
     return 0
 
 

@@ -18,8 +18,10 @@ from pi_trio.errors import BusyError, StorageError, UsageError
 from pi_trio.events import CompactionResult, QueueUpdate, ThinkingLevelChanged
 from pi_trio.harness.choices import choose_level, choose_model, notice_of
 from pi_trio.harness.configured import gate_policy, harness_options, tool_choice
+from pi_trio.harness.context_parts import context_use
 from pi_trio.harness.furnishing import Furnishing
 from pi_trio.harness.harness import AgentHarness, HarnessOptions
+from pi_trio.harness.preferences import change_preference, setting_files
 from pi_trio.harness.questions import Questions
 from pi_trio.harness.shell import UserShell
 from pi_trio.hub import Outbox
@@ -30,10 +32,19 @@ from pi_trio.llm.thinking import LEVELS, clamp_level
 from pi_trio.loop.hooks import Hooks
 from pi_trio.messages import AgentMessage, BashExecutionMessage, ImageContent, UserMessage, text_of
 from pi_trio.nursery import in_nursery, plain_nursery
-from pi_trio.remote.interface import CommandInfo, Disposition, ForkPosition, Moved, SessionInfo, Snapshot
+from pi_trio.remote.interface import (
+    CommandInfo,
+    ContextUse,
+    Disposition,
+    ForkPosition,
+    Moved,
+    SessionInfo,
+    Snapshot,
+)
 from pi_trio.resources.config import RuntimeConfig
 from pi_trio.resources.import_pi import import_pi
 from pi_trio.resources.paths import absolute, find_pi_dir
+from pi_trio.resources.setting_changes import Scope, SettingInfo, list_settings
 from pi_trio.resources.trust import Trust
 from pi_trio.session.branching import before, prompt_text
 from pi_trio.session.repository import SessionRepository
@@ -385,6 +396,20 @@ class LocalRuntime:
     async def set_trust(self, session_id: str, folder: str, trusted: bool) -> None:
         """See `Runtime`."""
         self._open(session_id).furnishing.set_trust(folder, trusted)
+
+    async def settings(self, session_id: str) -> Sequence[SettingInfo]:
+        """All settings, with what the person's file and that of the session's folder say."""
+        config = self._open(session_id).furnishing.config
+        return await trio.to_thread.run_sync(list_settings, setting_files(config))
+
+    async def change_setting(self, session_id: str, scope: Scope, key: str, value: object) -> None:
+        """Write a setting into a file, None takes it out; see `change_preference`. `reload` reads it."""
+        config = self._open(session_id).furnishing.config
+        await trio.to_thread.run_sync(change_preference, config, scope, key, value)
+
+    async def context_use(self, session_id: str) -> ContextUse:
+        """What fills the context of the next request."""
+        return context_use(self._open(session_id).harness)
 
     async def _credential(self, model: Model) -> Credential:
         return await self.registry.credential(model, self.config.api_key)

@@ -23,6 +23,8 @@ from pi_trio.session.tree import EntryHead
 __all__ = [
     "CommandInfo",
     "CommandSource",
+    "ContextPart",
+    "ContextUse",
     "Disposition",
     "Files",
     "ForkPosition",
@@ -104,6 +106,27 @@ class Moved:
     session_id: str
     leaf_id: str | None
     text: str = ""
+
+
+@frozen(kw_only=True)
+class ContextPart:
+    """A part of a context, and about how many tokens it takes."""
+
+    name: str
+    tokens: int
+
+
+@frozen(kw_only=True)
+class ContextUse:
+    """What fills a context. `measured`: a provider told the sum; the parts are estimates either way.
+
+    `window` is how many tokens fit in, 0 if nobody knows.
+    """
+
+    parts: tuple[ContextPart, ...]
+    tokens: int
+    window: int
+    measured: bool
 
 
 class Runtime(Protocol):

@@ -30,7 +30,7 @@ class Body(Horizontal):
     def __init__(self, store: SessionStore, theme: Theme, keymap: Mapping[str, str]) -> None:
         super().__init__()
         self.tree_pane = SessionTree(store, theme, keymap, id="tree")
-        self.transcript = Transcript(store, theme, id="stream")
+        self.transcript = Transcript(store, theme, keymap, id="stream")
         self.tool_pane = ToolPane(store, theme, keymap, id="tools")
 
     def compose(self) -> ComposeResult:
