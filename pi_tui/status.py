@@ -136,8 +136,8 @@ def _cost(store: SessionStore, theme: Theme) -> Part:
 
 
 def _branch(store: SessionStore, theme: Theme) -> Part:
-    flat = store.tree
-    if flat.branches < 2:
+    branches, branch = store.outline.branches, store.outline.branch(store.leaf_id)
+    if branches < 2:
         return Part((), 3)
-    mark = f"⎇ {flat.branch}/{flat.branches}" if flat.branch else f"⎇ {flat.branches}"
+    mark = f"⎇ {branch}/{branches}" if branch else f"⎇ {branches}"
     return Part(((mark, theme["accent"]),), 3)
