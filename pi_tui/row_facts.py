@@ -61,5 +61,6 @@ class RowFacts:
         """Take in what was asked for, if nothing has been learnt meanwhile."""
         since, before = self._known.get(asked.row_id) or (0, Digest())
         if since == asked.since:
+            self._known.discard(asked.row_id)  # setting alone would keep what is there
             self._known[asked.row_id] = since + len(asked.ids), merged(before, told) if since else told
             self._asked.pop(asked.row_id, None)

@@ -1,7 +1,8 @@
 """The rows of a session tree: what of its outline is shown, folded and indented. Pure.
 
-Only what was left behind is a level further in: of paths that part the last one goes on below the
-others, so a conversation of any length stays at the left. Branches are lettered by their tips, `A` first in file order. A row is made when it is looked at.
+Only what was left behind is a level further in: of paths that part, the last one goes on below the
+others, so a conversation of any length stays at the left. Branches are lettered by their tips, `A`
+first in file order. A row is made when it is looked at.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ class Search:
 
     def write(self, text: str) -> None:
         """Look for something else."""
-        self.text, self.found = text, None if text else ()
+        self.text, self.found = text, None if text.strip() else ()
         self._at = []
 
     def sync(self, rows: Rows) -> None:

@@ -126,7 +126,8 @@ class TreeWork:
             return
         self._searching = True
         try:
-            while (text := tree.search.text) and tree.search.found is None:
+            while tree.search.found is None:
+                text = tree.search.text
                 tree.take_found(text, await self._live.find(text))
         finally:
             self._searching = False

@@ -109,7 +109,7 @@ class FileRecords:
         touches = self._touches.get(entry_id)
         if touches is None:
             line = self._session.line(entry_id)
-            touches = tuple(_touches(self._session.raw(entry_id))) if b'"files":[' in line else ()
+            touches = tuple(_touches(self._session.raw(entry_id))) if b'"files"' in line else ()
             self._touches[entry_id] = touches
         return touches
 

@@ -242,7 +242,8 @@ class MainScreen(Screen[None]):
             self.do(self.work.tree.learn(self._body.tree_pane, event.unknown))
 
     def on_session_tree_searched(self, event: SessionTree.Searched) -> None:
-        """A search in the tree has another text."""
+        """A search in the tree begins, or has another text."""
+        self._refresh_chrome()
         if self._body is not None:
             self.do(self.work.tree.search(self._body.tree_pane))
 

@@ -28,6 +28,7 @@ class TextScreen(Dialog[str | None]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,ctrl+c", "leave", show=False, priority=True),
     ]
+    keys_for = "Input"
 
     def __init__(
         self, title: str, text: str, theme: Theme, clock: Callable[[], float], *, value: str = ""
@@ -40,10 +41,6 @@ class TextScreen(Dialog[str | None]):
         """What it is about, the keys, and the line."""
         yield from super().compose()
         yield Input(self._value)
-
-    def on_mount(self) -> None:
-        """Keys write."""
-        self.query_one(Input).focus()
 
     def draw(self, look: Look) -> Sequence[Strip]:
         """What it is about."""

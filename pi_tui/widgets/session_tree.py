@@ -76,11 +76,7 @@ class SessionTree(LineView, can_focus=True):
             self.unknown = unknown
 
     class Searched(Message):
-        """Entries with these words are to be found."""
-
-        def __init__(self, text: str) -> None:
-            super().__init__()
-            self.text = text
+        """A search begins, or has another text, and something is to be found."""
 
     def __init__(
         self,
@@ -186,8 +182,7 @@ class SessionTree(LineView, can_focus=True):
 
     def _look_for(self, text: str) -> None:
         self.search.write(text)
-        if text.strip():
-            self.post_message(self.Searched(text))
+        self.post_message(self.Searched())
 
     def on_click(self, event: events.Click) -> None:
         """A row is pointed at."""
@@ -210,6 +205,7 @@ class SessionTree(LineView, can_focus=True):
     def action_search(self) -> None:
         self.search.clear()
         self.search.typing = True
+        self.post_message(self.Searched())
         self.refresh()
 
     def action_next(self, by: int) -> None:

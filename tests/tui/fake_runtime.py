@@ -81,6 +81,7 @@ class FakeSession:
         self.model = MODEL
         self.mode: GateMode = "auto"
         self.idle = trio.Event()
+        self.summarised = trio.Event()
         self.idle.set()
         self._ids = map("{:08x}".format, itertools.count(1))
         for entry in entries:
@@ -331,9 +332,13 @@ class FakeRuntime:
     async def _summarise(self, session: FakeSession) -> None:
         session.scope, session.idle = trio.CancelScope(), trio.Event()
         with session.scope:
-            await trio.sleep_forever()
+            await session.summarised.wait()
         session.scope = None
         session.idle.set()
+
+    async def end_summary(self, session_id: str) -> None:
+        """Have the summary be there."""
+        self._sessions[session_id].summarised.set()
 
     async def ask(self, session_id: str, *questions: Question) -> None:
         """Put questions, as the gate of a call would."""
