@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from pi_trio.llm.protocol import TextDelta as TextDelta
     from pi_trio.llm.protocol import ThinkingDelta as ThinkingDelta
     from pi_trio.llm.registry import Models as Models
+    from pi_trio.loop.abandon import abandoned as abandoned
     from pi_trio.loop.hooks import AfterToolCallContext as AfterToolCallContext
     from pi_trio.loop.hooks import AfterToolCallResult as AfterToolCallResult
     from pi_trio.loop.hooks import AgentContext as AgentContext
@@ -103,6 +104,7 @@ _HOMES = {
     "hub": ["Outbox"],
     "llm.protocol": ["Model", "ModelCost", "StreamFunction", "StreamOptions", "TextDelta", "ThinkingDelta"],
     "llm.registry": ["Models"],
+    "loop.abandon": ["abandoned"],
     "loop.hooks": [
         "AfterToolCallContext",
         "AfterToolCallResult",

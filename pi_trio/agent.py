@@ -33,6 +33,7 @@ from pi_trio.llm.protocol import Model, StreamFunction, StreamOptions, ThinkingL
 from pi_trio.loop.driver import QueueMode
 from pi_trio.loop.grammar import guarded
 from pi_trio.loop.hooks import Hooks
+from pi_trio.loop.lifetime import ABORT_GRACE
 from pi_trio.loop.run import last_message, run_agent_loop, run_agent_loop_continue
 from pi_trio.messages import AgentMessage, AssistantMessage, ImageContent, UserMessage
 from pi_trio.tool import ExecutionMode, Tool
@@ -76,7 +77,7 @@ class Agent:
         follow_up_mode: QueueMode = "one-at-a-time",
         tool_execution: ExecutionMode = "parallel",
         max_parallel_tool_calls: int = 10,
-        abort_grace: float = 2.0,
+        abort_grace: float = ABORT_GRACE,
     ) -> None:
         self.model = model
         self.thinking_level = thinking_level

@@ -89,13 +89,14 @@ def json_name(name: str) -> str:
 
 def to_json(value: Any) -> Any:
     """Plain data of an attrs value (or of containers of them); what is not attrs passes through."""
-    if attrs.has(type(value)):
-        return _encoder(type(value))(value)
+    encode = _ENCODERS.get(value.__class__)
+    if encode is not None:
+        return encode(value)
     if isinstance(value, Mapping):
         return {key: to_json(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
         return [to_json(item) for item in value]
-    return value
+    return _encoder(value.__class__)(value) if attrs.has(value.__class__) else value
 
 
 def from_json(cls: type[T], data: Mapping[str, Any]) -> T:
@@ -142,28 +143,23 @@ _PLAIN = frozenset({str, int, float, bool, type(None)})
 
 
 def _make_encoder(cls: type[Any]) -> Convert:
+    """A function written for the class, as attrs writes `__init__`: every event goes through it."""
     tag = _tag(cls)
     fields = attrs.fields_dict(cls)
-    plan = [
-        (name, json_name(name), spec.default is None and not spec.metadata.get("always"))
-        for name, spec in fields.items()
-        if name != "extra"
-    ]
-    keeps_extra = "extra" in fields
-
-    def encode(value: Any) -> dict[str, Any]:
-        out: dict[str, Any] = {tag: getattr(value, tag)} if tag else {}
-        for name, key, optional in plan:
-            item = getattr(value, name)
-            if item is None and optional:
-                continue
-            out[key] = item if type(item) in _PLAIN else to_json(item)
-        if keeps_extra:
-            for key, item in value.extra.items():
-                out.setdefault(key, item)  # a null kept there must not undo a field set since
-        return out
-
-    return encode
+    lines = [f"_out = {{{tag!r}: _value.{tag}}}" if tag else "_out = {}"]
+    for name, spec in fields.items():
+        if name == "extra":
+            continue
+        optional = spec.default is None and not spec.metadata.get("always")
+        put = f"_out[{json_name(name)!r}] = _item if _item.__class__ in _PLAIN else to_json(_item)"
+        lines += [f"_item = _value.{name}", f"if _item is not None: {put}" if optional else put]
+    if "extra" in fields:
+        # A null kept there must not undo a field set since.
+        lines.append("for _key, _item in _value.extra.items(): _out.setdefault(_key, _item)")
+    lines.append("return _out")
+    scope = {"_PLAIN": _PLAIN, "to_json": to_json}
+    exec("\n    ".join(["def _encode(_value):", *lines]), scope)  # noqa: S102 - only names of our own fields
+    return cast("Convert", scope["_encode"])
 
 
 def _make_decoder(cls: type[Any]) -> Convert:

@@ -35,10 +35,13 @@ class Prefix(Sequence[T_co]):
     @overload
     def __getitem__(self, index: slice) -> tuple[T_co, ...]: ...
     def __getitem__(self, index: int | slice) -> T_co | tuple[T_co, ...]:
-        place = range(self._count)[index]
-        if isinstance(place, range):
-            return tuple(self._items[each] for each in place)
-        return self._items[place]
+        if isinstance(index, slice):
+            return tuple(self._items[slice(*self._bounds(index))])
+        return self._items[range(self._count)[index]]
+
+    def _bounds(self, index: slice) -> tuple[int, int | None, int]:
+        start, stop, step = index.indices(self._count)
+        return start, None if stop < 0 else stop, step  # backwards, -1 would be the last one
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Sequence) or isinstance(other, str):

@@ -115,6 +115,11 @@ class PiApp(App[None]):
         self._return_code = 1
         super().panic(*renderables)
 
+    @property
+    def left_behind(self) -> tuple[str, ...]:
+        """The tools that did not stop when the runtime ended."""
+        return self._bridge.left_behind if self._bridge is not None else ()
+
     async def stop_runtime(self) -> None:
         """End the runtime and all its children, and wait for it. Called when the screen is gone."""
         if self._bridge is not None:

@@ -17,6 +17,7 @@ import sys
 import threading
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from pi_trio.errors import UsageError
@@ -47,6 +48,7 @@ class Bridge:
     """Runs a runtime in a thread. All methods are called in the loop's thread.
 
     `open_runtime` is called in the trio thread; what it imports does not delay the screen.
+    When it has ended, `left_behind` names the tools that did not stop: the thread waits for them.
     """
 
     def __init__(self, open_runtime: OpenRuntime) -> None:
@@ -59,6 +61,7 @@ class Bridge:
         self._token: trio.lowlevel.TrioToken | None = None
         self._scope: trio.CancelScope | None = None
         self._stopped = False
+        self.left_behind: tuple[str, ...] = ()
         self._done: asyncio.Future[BaseException | None] = self._loop.create_future()
 
     def start(self) -> None:
@@ -107,16 +110,25 @@ class Bridge:
     # -------------------------------------------------------------- the trio side
 
     def _thread_main(self) -> None:
-        outcome: BaseException | None = None
         try:
             import trio
 
             trio.run(self._trio_main)
-        except BaseException as error:  # whatever it is, the screen's side reports it
-            outcome = error
-        self.to_loop(lambda: self._finish(outcome))
+        except BaseException as error:  # as below: it would be seen by nobody here
+            self.to_loop(partial(self._finish, error))
 
     async def _trio_main(self) -> None:
+        from pi_trio.loop.abandon import abandoned
+
+        outcome: BaseException | None = None
+        try:
+            await self._hold_runtime()
+        except BaseException as error:  # whatever it is, the screen's side reports it
+            outcome = error
+        self.left_behind = abandoned()
+        self.to_loop(partial(self._finish, outcome))
+
+    async def _hold_runtime(self) -> None:
         import trio
 
         self._token = trio.lowlevel.current_trio_token()
@@ -160,8 +172,9 @@ class Bridge:
             self._loop.call_soon_threadsafe(function, context=self._context.copy())
 
     def _finish(self, outcome: BaseException | None) -> None:
-        """The thread is done: say so to everybody who waits."""
-        self._thread.join()
+        """The runtime is done: say so to everybody who waits."""
+        if not self.left_behind:
+            self._thread.join()
         for waiting in tuple(self._waiting):
             _settle(waiting, None, RuntimeEndedError("the runtime has ended"))
         _settle(self._done, outcome, None)

@@ -45,11 +45,23 @@ def run_app(app: PiApp) -> int:
     """Run the app to its end, with the terminal restored and no process left, and report how it went."""
     status = asyncio.run(_run(app))
     _let_go_of_terminal()
+    status = _report(app, status)
+    if app.left_behind:  # the thread that waits for it would hold the program
+        _let_go_of_terminal()
+        os._exit(status)
+    return status
+
+
+def _report(app: PiApp, status: int) -> int:
+    """Say how it went. Returns the exit status."""
     if isinstance(app.failure, PiError):
-        sys.exit(f"pi-tui: {app.failure}")
+        sys.stderr.write(f"pi-tui: {app.failure}\n")
+        return 1
     if app.failure is not None:
         traceback.print_exception(app.failure)
         return 1
+    if app.left_behind:
+        sys.stderr.write(f"pi-tui: left while it did not stop: {'; '.join(app.left_behind)}\n")
     if status == 0 and app.resume is not None:
         sys.stdout.write(f"To go on with it: pi-tui --session {app.resume}\n")
     return status

@@ -90,7 +90,8 @@ def rule_label(store: SessionStore | None, now: Situation, tick: int) -> str:
     if store is None or not (now.busy or now.shell):
         return ""
     if now.stopping:
-        return "stopping …"
+        names = ", ".join(call.name for call in store.running_calls)
+        return f"stopping {names} …" if names else "stopping …"
     if store.retry is not None and not now.summarising:
         left = max(store.retry.due - store.clock(), 0)
         return f"retry {store.retry.attempt}/{store.retry.max_attempts} in {left:.0f}s: {store.retry.reason}"

@@ -33,6 +33,7 @@ from pi_trio.errors import BusyError, PiError
 from pi_trio.events import AgentSettled, AgentStart
 from pi_trio.harness.runtime import open_runtime
 from pi_trio.hub import Outbox
+from pi_trio.loop.lifetime import GOODBYE_SECONDS
 from pi_trio.nursery import plain_nursery
 from pi_trio.remote.interface import Runtime, Snapshot
 
@@ -43,7 +44,6 @@ Talk to a coding agent in plain lines: no full screen, nothing is redrawn. A lin
 /command (/help lists them); a backslash at its end continues it on the next line. Ctrl+C stops the
 turn or the command, twice ends the program; so do Ctrl+D and /quit."""
 
-_GOODBYE_SECONDS = 2.0
 _SIGN = "> "
 
 
@@ -105,7 +105,7 @@ class Chat:
                 await self._converse(prompts)
                 nursery.cancel_scope.cancel()
         finally:
-            with trio.move_on_after(_GOODBYE_SECONDS, shield=True):
+            with trio.move_on_after(GOODBYE_SECONDS, shield=True):
                 await self._runtime.abort(self._session_id)
                 await self._pass_on()
         return 1 if self._text.failed and not self._interactive else 0

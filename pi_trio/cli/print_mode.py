@@ -24,14 +24,13 @@ from pi_trio.errors import InternalError, PiError, StorageError
 from pi_trio.events import AgentEvent, AgentSettled, ExtensionError, MessageEnd
 from pi_trio.harness.runtime import open_runtime
 from pi_trio.hub import Outbox
+from pi_trio.loop.lifetime import GOODBYE_SECONDS
 from pi_trio.messages import AssistantMessage, TextContent
 from pi_trio.remote.interface import Runtime
 from pi_trio.text import sanitise
 from pi_trio.wire import event_to_json, header_to_json
 
 __all__ = ["Conversation", "run_print"]
-
-_GOODBYE_SECONDS = 2.0
 
 
 def run_print(namespace: argparse.Namespace) -> int:
@@ -90,7 +89,7 @@ class Conversation:
                 if problem := _problem(self._answer):
                     break
         finally:
-            with trio.move_on_after(_GOODBYE_SECONDS, shield=True):
+            with trio.move_on_after(GOODBYE_SECONDS, shield=True):
                 await self._runtime.abort(self._session_id)
                 await self._pass_on()
         if self._answer is not None and not self._as_json:

@@ -8,6 +8,9 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 
 import trio
 
+from pi_trio.cli.stdio import flush
+from pi_trio.loop.abandon import abandoned
+
 __all__ = ["until_signal"]
 
 _GRACE = 0.5
@@ -17,7 +20,8 @@ _GRACE = 0.5
 async def until_signal(work: Callable[[], Awaitable[int]]) -> int:
     """The status that `work` returns, or 128 and the number of the signal that cancelled it.
 
-    A further signal, after a moment for cleaning up, ends the process where it stands.
+    A further signal, after a moment for cleaning up, ends the process where it stands. So does
+    a tool that was left behind, when the work is over: `trio.run` would wait for it.
     """
     received: list[int] = []
     status = 0
@@ -28,7 +32,13 @@ async def until_signal(work: Callable[[], Awaitable[int]]) -> int:
             with working:
                 status = await work()
             nursery.cancel_scope.cancel()
-    return 128 + received[0] if received else status
+    status = 128 + received[0] if received else status
+    if abandoned():
+        try:
+            flush()
+        finally:
+            os._exit(status)
+    return status
 
 
 async def _watch(signals: AsyncIterator[int], working: trio.CancelScope, received: list[int]) -> None:

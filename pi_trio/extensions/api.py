@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
 from typing import Any, TypeAlias, TypeVar, overload
@@ -140,6 +140,22 @@ class ExtensionApi:
     @session_name.setter
     def session_name(self, name: str | None) -> None:
         self._active().set_session_name(name)
+
+    @property
+    def tools(self) -> tuple[str, ...]:
+        """The names of all tools that there are, offered to the model or not."""
+        return self._active().tools
+
+    @property
+    def active_tools(self) -> tuple[str, ...]:
+        """The names of the tools that the next request offers. Setting it is kept in this branch of
+        the session, and raises `UsageError` for a name that is not one of `tools`.
+        """
+        return self._active().active_tools
+
+    @active_tools.setter
+    def active_tools(self, names: Iterable[str]) -> None:
+        self._active().set_active_tools(names)
 
     # ------------------------------------------------------------------ for the runtime
 

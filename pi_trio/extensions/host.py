@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, Literal, Protocol, TypeAlias
 
 from pi_trio.events import ExtensionError
@@ -55,6 +55,17 @@ class ExtensionHost(Protocol):
 
     def set_session_name(self, name: str | None) -> None:
         """Name the session."""
+
+    @property
+    def tools(self) -> tuple[str, ...]:
+        """The names of all tools."""
+
+    @property
+    def active_tools(self) -> tuple[str, ...]:
+        """The names of the tools that the next request offers."""
+
+    def set_active_tools(self, names: Iterable[str]) -> None:
+        """Offer these tools from the next request on."""
 
     def report(self, error: ExtensionError) -> None:
         """Tell everybody that an extension failed."""

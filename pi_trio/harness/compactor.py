@@ -92,8 +92,8 @@ class Compactor:
 
     async def after_failure(self, failure: Failure) -> Failure | None:
         """Make room after an overflow. None: send again. Else the failure, with what was tried."""
-        if not self._overflow.begin(failure):
-            return failure
+        if not self._overflow.begin(failure):  # it is off, or has not helped
+            return attrs.evolve(failure, message=self._overflow.explain(failure))
         before = estimated(self._harness.session).size
         keep = self.settings.keep_after_overflow(before, self._harness.model.context_window)
         await self._make_room("overflow", keep, too_large=before)
@@ -185,7 +185,7 @@ class Compactor:
 
     def _last_context(self) -> Context:
         conversation = self._harness.conversation
-        tools = tuple(tool.schema for tool in self._harness.options.tools)
+        tools = tuple(tool.schema for tool in self._harness.active_tools)
         return Context(render(conversation.system), conversation.llm_messages(), tools)
 
     async def ask(self, context: Context) -> AssistantMessage:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 
+from attrs import frozen
+
 from pi_trio.approval import GateMode
 from pi_trio.compaction.plan import CompactionSettings
 from pi_trio.errors import ConfigError
@@ -17,7 +19,7 @@ from pi_trio.tools import READING_TOOLS, TOOL_NAMES, chosen_tools, coding_tools
 from pi_trio.tools.environment import LocalEnvironment
 from pi_trio.tools.gate import Policy
 
-__all__ = ["gate_policy", "harness_options", "tools_for"]
+__all__ = ["ToolChoice", "gate_policy", "harness_options", "tool_choice"]
 
 
 def gate_policy(config: RuntimeConfig, environment: LocalEnvironment) -> Policy:
@@ -35,10 +37,21 @@ def gate_policy(config: RuntimeConfig, environment: LocalEnvironment) -> Policy:
         raise ConfigError(f"settings.json: gate: {error}") from None
 
 
-def tools_for(config: RuntimeConfig, environment: LocalEnvironment, mode: GateMode) -> tuple[Tool, ...]:
+@frozen
+class ToolChoice:
+    """The tools that there are, and the names of those that are offered while a branch says nothing."""
+
+    tools: tuple[Tool, ...]
+    active: tuple[str, ...]
+
+
+def tool_choice(config: RuntimeConfig, environment: LocalEnvironment, mode: GateMode) -> ToolChoice:
     """The tools of a session that works in this environment."""
     chosen = chosen_tools(config.settings.default_tools)
-    return tuple(coding_tools(environment, READING_TOOLS if mode == "read-only" else chosen))
+    if mode == "read-only":  # nobody may switch another on
+        return ToolChoice(tuple(coding_tools(environment, READING_TOOLS)), READING_TOOLS)
+    names = dict.fromkeys((*chosen, *TOOL_NAMES))  # the chosen ones in the order of the choice
+    return ToolChoice(tuple(coding_tools(environment, names)), chosen)
 
 
 def harness_options(
@@ -46,7 +59,7 @@ def harness_options(
     *,
     stream_function: Callable[[Model], StreamFunction],
     credential: Callable[[Model], Awaitable[Credential]],
-    tools: tuple[Tool, ...],
+    choice: ToolChoice,
     sections: Callable[[Sequence[Tool]], dict[str, str]],
 ) -> HarnessOptions:
     """How a session is worked on."""
@@ -55,7 +68,8 @@ def harness_options(
     return HarnessOptions(
         stream_function=stream_function,
         credential=credential,
-        tools=tools,
+        tools=choice.tools,
+        active_tool_names=choice.active,
         sections=sections,
         steering_mode=settings.steering_mode,
         follow_up_mode=settings.follow_up_mode,

@@ -20,6 +20,7 @@ class Conversation:
         self.system = context.system_message
         self.model = context.model
         self.thinking_level = context.thinking_level
+        self.active_tool_names = context.active_tool_names
         self._view = LlmView()
 
     def add(self, message: AgentMessage) -> None:

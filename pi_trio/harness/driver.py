@@ -139,7 +139,7 @@ class HarnessDriver:
         """
         harness = self._harness
         await harness.compactor.before_step()
-        tools = harness.options.tools
+        tools = harness.active_tools
 
         async def sections(context: Assemble) -> Mapping[str, str]:
             return harness.options.sections(context.tools)
@@ -195,7 +195,7 @@ class HarnessDriver:
 
     def admit(self, step: Step, request: Request, messages: Sequence[AgentMessage]) -> Admission:
         conversation = self._harness.conversation
-        tools = self._harness.options.tools
+        tools = self._harness.active_tools
         self._record_model(request)
         patch = reconcile(conversation.system, self._sections, (tool.schema for tool in tools))
         committed = messages if patch is None else (patch, *messages)
@@ -235,7 +235,7 @@ class HarnessDriver:
     def snapshot(self) -> AgentContext:
         conversation = self._harness.conversation
         return AgentContext(
-            render(conversation.system), tuple(conversation.transcript), self._harness.options.tools
+            render(conversation.system), tuple(conversation.transcript), self._harness.active_tools
         )
 
     def commit(self, *records: AgentMessage | Fact) -> None:
@@ -275,7 +275,12 @@ class HarnessDriver:
         self._harness.thinking_level = update.thinking_level or self._harness.thinking_level
 
     def add_tools(self, names: Sequence[str]) -> None:
-        """All tools of a session are active for now."""
+        harness = self._harness
+        active = [tool.name for tool in harness.active_tools]
+        registered = {tool.name for tool in harness.options.tools}
+        added = [name for name in dict.fromkeys(names) if name in registered and name not in active]
+        if added:
+            harness.set_active_tools([*active, *added])
 
     def track_call(self, call_id: str, scope: trio.CancelScope | None) -> None:
         if scope is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, get_args
 
 import attrs
@@ -10,6 +10,7 @@ import attrs
 from pi_trio.errors import UsageError
 from pi_trio.events import AgentEvent, ExtensionError, Gap
 from pi_trio.extensions.host import Delivery, Handler, Undo
+from pi_trio.harness.configured import ToolChoice
 from pi_trio.harness.harness import AgentHarness
 from pi_trio.harness.points import POINTS
 from pi_trio.llm.registry import Models
@@ -75,17 +76,21 @@ class HarnessHost:
 
         return undo
 
-    def set_tools(self, tools: tuple[Tool, ...]) -> None:
+    def set_tools(self, choice: ToolChoice) -> None:
         """Other tools below those of extensions."""
-        self._base = attrs.evolve(self._base, tools=tools)
+        self._base = attrs.evolve(self._base, tools=choice.tools, active_tool_names=choice.active)
         self._apply()
 
     def _apply(self) -> None:
         """Give the harness its own options with what is registered now over them."""
         hidden = {tool.name for tool in self._tools}
         tools = [tool for tool in self._base.tools if tool.name not in hidden]
+        active = self._base.active_tool_names
         self._harness.options = attrs.evolve(
-            self._base, tools=(*tools, *self._tools), hooks=self._hooks(self._base.hooks)
+            self._base,
+            tools=(*tools, *self._tools),
+            active_tool_names=None if active is None else (*active, *(tool.name for tool in self._tools)),
+            hooks=self._hooks(self._base.hooks),
         )
 
     def _hooks(self, base: Hooks) -> Hooks:
@@ -169,6 +174,20 @@ class HarnessHost:
     def set_session_name(self, name: str | None) -> None:
         """See `ExtensionHost`."""
         self._harness.set_session_name(name)
+
+    @property
+    def tools(self) -> tuple[str, ...]:
+        """See `ExtensionHost`."""
+        return tuple(tool.name for tool in self._harness.options.tools)
+
+    @property
+    def active_tools(self) -> tuple[str, ...]:
+        """See `ExtensionHost`."""
+        return tuple(tool.name for tool in self._harness.active_tools)
+
+    def set_active_tools(self, names: Iterable[str]) -> None:
+        """See `ExtensionHost`."""
+        self._harness.set_active_tools(names)
 
     def report(self, error: ExtensionError) -> None:
         """See `ExtensionHost`."""

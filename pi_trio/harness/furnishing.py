@@ -10,6 +10,7 @@ import attrs
 from pi_trio.errors import UsageError
 from pi_trio.extensions.api import ExtensionApi
 from pi_trio.extensions.loading import load_extensions
+from pi_trio.harness.configured import ToolChoice
 from pi_trio.harness.extension_host import HarnessHost
 from pi_trio.harness.harness import AgentHarness
 from pi_trio.llm.registry import Models
@@ -67,12 +68,14 @@ class Furnishing:
         failures = [failure for each in self._extensions if (failure := each.start()) is not None]
         self._load_findings += tuple(failures)
 
-    def set_tools(self, harness: AgentHarness, tools: tuple[Tool, ...]) -> None:
+    def set_tools(self, harness: AgentHarness, choice: ToolChoice) -> None:
         """Offer other tools of our own; those of extensions stay."""
         if self._host is not None:
-            self._host.set_tools(tools)
+            self._host.set_tools(choice)
         else:
-            harness.options = attrs.evolve(harness.options, tools=tools)
+            harness.options = attrs.evolve(
+                harness.options, tools=choice.tools, active_tool_names=choice.active
+            )
 
     async def unload(self) -> None:
         """Tell the extensions, then take away everything that they registered, the last first."""

@@ -6,7 +6,7 @@ it. Commands are plain calls on the trio thread; what they cause is told in even
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TypeVar
 
@@ -48,8 +48,15 @@ from pi_trio.loop.arguments import preload
 from pi_trio.loop.grammar import guarded
 from pi_trio.loop.run import run_agent_loop
 from pi_trio.messages import AgentMessage, AssistantMessage, UserMessage
-from pi_trio.session.entries import CustomEntry, Entry, MessageEntry, SessionInfoEntry
+from pi_trio.session.entries import (
+    ActiveToolsChangeEntry,
+    CustomEntry,
+    Entry,
+    MessageEntry,
+    SessionInfoEntry,
+)
 from pi_trio.session.session import Session
+from pi_trio.tool import Tool
 
 __all__ = ["AgentHarness", "HarnessOptions"]
 
@@ -159,6 +166,14 @@ class AgentHarness(Input):
     def running_calls(self) -> tuple[ToolExecutionStart, ...]:
         """The calls that have started and not ended."""
         return tuple(self._running_calls.values())
+
+    @property
+    def active_tools(self) -> tuple[Tool, ...]:
+        """The tools that the next request offers: what the branch chose, else what the options say."""
+        chosen = self.conversation.active_tool_names
+        names = self.options.active_tool_names if chosen is None else chosen
+        tools = self.options.tools
+        return tools if names is None else tuple(tool for tool in tools if tool.name in names)
 
     async def wait_for_idle(self) -> None:
         """Wait until no run is in progress and every listener is done.
@@ -323,6 +338,20 @@ class AgentHarness(Input):
             if not self.running:
                 self.append_waiting()
         return added.id
+
+    def set_active_tools(self, names: Iterable[str]) -> None:
+        """Have these tools offered from the next request on, in this branch.
+
+        Raises `UsageError` if one of them is not registered.
+        """
+        chosen = tuple(dict.fromkeys(names))
+        registered = [tool.name for tool in self.options.tools]
+        for name in chosen:
+            if name not in registered:
+                there_are = ", ".join(registered) or "none"
+                raise UsageError(f"there is no tool {name!r}; there are: {there_are}")
+        self.record(ActiveToolsChangeEntry(chosen))
+        self.conversation.active_tool_names = chosen
 
     def set_session_name(self, name: str | None) -> None:
         """Name the session; None removes its name."""

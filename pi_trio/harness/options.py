@@ -12,6 +12,7 @@ from pi_trio.llm.auth import Credential
 from pi_trio.llm.protocol import Model, StreamFunction, StreamOptions
 from pi_trio.loop.driver import QueueMode
 from pi_trio.loop.hooks import Hooks
+from pi_trio.loop.lifetime import ABORT_GRACE
 from pi_trio.tool import ExecutionMode, Tool
 
 __all__ = ["HarnessOptions"]
@@ -25,6 +26,8 @@ def _no_sections(_tools: Sequence[Tool]) -> dict[str, str]:
 class HarnessOptions:
     """How a session is worked on.
 
+    Of the registered `tools`, those in `active_tool_names` are offered to models (None: all)
+    while the branch says nothing else.
     `sections` makes the system prompt's sections for the active tools. `credential` is asked
     before each request. `record_stream` keeps in each answer when its pieces came. `findings`
     are for a person to know. `abort_grace` is how long, in seconds, hooks and listeners may
@@ -34,6 +37,7 @@ class HarnessOptions:
     stream_function: Callable[[Model], StreamFunction]
     credential: Callable[[Model], Awaitable[Credential]]
     tools: tuple[Tool, ...] = ()
+    active_tool_names: tuple[str, ...] | None = None
     sections: Callable[[Sequence[Tool]], dict[str, str]] = _no_sections
     hooks: Hooks = field(factory=Hooks)
     request: StreamOptions = field(factory=StreamOptions)
@@ -46,4 +50,4 @@ class HarnessOptions:
     branch_reserve: int = 16_384
     record_stream: bool = True
     findings: tuple[str, ...] = ()
-    abort_grace: float = 2.0
+    abort_grace: float = ABORT_GRACE

@@ -16,7 +16,7 @@ from pi_trio.approval import Answer, GateMode
 from pi_trio.errors import BusyError, StorageError, UsageError
 from pi_trio.events import CompactionResult, QueueUpdate, ThinkingLevelChanged
 from pi_trio.harness.choices import choose_level, choose_model, notice_of
-from pi_trio.harness.configured import gate_policy, harness_options, tools_for
+from pi_trio.harness.configured import gate_policy, harness_options, tool_choice
 from pi_trio.harness.destination import FileRecords
 from pi_trio.harness.finding import find_entries
 from pi_trio.harness.furnishing import Furnishing
@@ -262,7 +262,7 @@ class LocalRuntime:
         hosted = self._open(session_id)
         hosted.policy.mode = mode
         hosted.furnishing.set_tools(
-            hosted.harness, tools_for(hosted.furnishing.config, hosted.environment, mode)
+            hosted.harness, tool_choice(hosted.furnishing.config, hosted.environment, mode)
         )
 
     # ------------------------------------------------------------------ the tree
@@ -448,7 +448,7 @@ class LocalRuntime:
             furnishing.config,
             stream_function=self.registry.stream_function,
             credential=self._credential,
-            tools=tools_for(furnishing.config, environment, mode),
+            choice=tool_choice(furnishing.config, environment, mode),
             sections=furnishing.sections,
         )
 

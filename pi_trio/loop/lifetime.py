@@ -16,16 +16,26 @@ import trio
 
 from pi_trio.nursery import plain_nursery
 
-__all__ = ["Lifetime"]
+__all__ = ["ABORT_GRACE", "GOODBYE_SECONDS", "Lifetime"]
+
+ABORT_GRACE = 2.0
+"""Seconds that what must still happen after an abort may take, unless a program says otherwise."""
+
+GOODBYE_SECONDS = ABORT_GRACE + 1
+"""Seconds for the last run of a program to end, and for what it still says to be passed on."""
 
 
 class Lifetime:
-    """Of one run. `grace` is in seconds."""
+    """Of one run. `grace` is in seconds.
+
+    `elsewhere` has the scopes of other tasks that `cancel` reaches at the same moment.
+    """
 
     def __init__(self, grace: float) -> None:
         self.scope = trio.CancelScope()
         self._grace = grace
         self._deadline = inf
+        self.elsewhere: set[trio.CancelScope] = set()
         self._shelters: set[trio.CancelScope] = set()
         self._over = False
 
@@ -37,6 +47,8 @@ class Lifetime:
     def cancel(self) -> None:
         """End the run: it stops at its next checkpoint. More than once is the same as once."""
         self.scope.cancel()
+        for scope in self.elsewhere:
+            scope.cancel()
         self._begin_grace()
 
     @asynccontextmanager

@@ -36,7 +36,9 @@ from pi_trio.tool import Tool, ToolResult
 __all__ = ["CallExecution"]
 
 ABORTED = "Stopped by the user while it was running. What it had done by then stays done."
-STILL_RUNNING = "Stopped by the user, but it did not stop in time. What it still does is not known."
+LEFT_BEHIND = (
+    "Stopped by the user, but it did not stop in time and was left behind: what it still does is not known."
+)
 NOT_STARTED = "Stopped by the user before it started. Nothing was done."
 
 NO_PROGRESS = ToolResult()
@@ -183,7 +185,7 @@ class CallExecution:
         """Commit the result and tell of it, even if the disk refused it: each call that began must end."""
         call = self.call
         if self.result is None:
-            self.stop(STILL_RUNNING)
+            self.stop(LEFT_BEHIND)
         result = self.result or ToolResult()
         message = self.message = self._message(result)
         events: list[AgentEvent] = [

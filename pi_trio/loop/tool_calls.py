@@ -9,11 +9,12 @@ one result.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import trio
 from attrs import define, evolve, field, frozen
 
+from pi_trio.loop.abandon import AbandonableTask
 from pi_trio.loop.driver import Driver, Step
 from pi_trio.loop.tool_call import CallExecution
 from pi_trio.messages import AgentMessage, AssistantMessage, ToolResultMessage
@@ -67,18 +68,18 @@ class ToolBatch:
             for each in self._open:
                 each.refuse(TRUNCATED, "truncated")
                 each.finished.set()
-        async with plain_nursery() as nursery:
-            nursery.start_soon(self._settle_all, nursery.cancel_scope)
-            try:
-                await self._dispatch()
-            finally:
-                self._stop_unstarted()
+        names = ", ".join(each.call.name for each in self._executions)
+        tools = AbandonableTask(self._run_all, self._driver.lifetime, names)
+        try:
+            await self._settle_all(tools.cancel)
+        finally:
+            await tools.join()
         return self._outcome()
 
     async def skip(self) -> None:
         """Settle every call without running it: the run failed after the answer was complete."""
         self._stop_unstarted()
-        await self._settle_all(trio.CancelScope())
+        await self._settle_all()
 
     @property
     def results(self) -> tuple[ToolResultMessage, ...]:
@@ -114,6 +115,12 @@ class ToolBatch:
                 each.finished.set()
 
     # ------------------------------------------------------------------ dispatch, in model order
+
+    async def _run_all(self) -> None:
+        try:
+            await self._dispatch()
+        finally:
+            self._stop_unstarted()
 
     async def _dispatch(self) -> None:
         waiting = self._open[::-1]
@@ -194,20 +201,28 @@ class ToolBatch:
 
     # ------------------------------------------------------------------ settling, in model order
 
-    async def _settle_all(self, batch: trio.CancelScope) -> None:
-        """Settle every call. A failure on the way stops the batch and is raised when all are settled."""
-        failure: Exception | None = None
+    async def _settle_all(self, stop: Callable[[], None] = lambda: None) -> None:
+        """Settle every call; `stop` stops those that run.
+
+        A failure on the way, and being cancelled, stop them and are raised when all are settled.
+        """
+        failure: BaseException | None = None
         for execution in self._executions:
             try:
                 if not execution.finished.is_set():
-                    with self._driver.lifetime.shelter():
-                        await execution.finished.wait()
+                    await execution.finished.wait()
+            except trio.Cancelled as cancelled:
+                failure = failure or cancelled
+                stop()
+                with self._driver.lifetime.shelter():
+                    await execution.finished.wait()
+            try:
                 await execution.apply_after_hook()
                 self._settled += 1
                 await execution.settle()
             except Exception as error:
                 failure = failure or error
-                batch.cancel()
+                stop()
             finally:
                 execution.settled.set()
         if failure is not None:

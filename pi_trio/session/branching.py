@@ -8,7 +8,7 @@ from pi_trio import codec
 from pi_trio.messages import UserMessage, text_of
 from pi_trio.session import facts
 from pi_trio.session.entries import CompactionEntry, CustomMessageEntry, Entry, MessageEntry
-from pi_trio.session.scan import HEAD
+from pi_trio.session.scan import parent_span
 from pi_trio.session.session import Session
 from pi_trio.session.tree import EntryHead, Tree
 
@@ -76,9 +76,9 @@ def fork_lines(session: Session, leaf: str | None) -> list[bytes]:
 
 def with_parent(line: bytes, parent: str | None) -> bytes:
     """The line with another `parentId`; everything else stays as it is."""
-    found = HEAD.match(line)
-    if found is not None:
-        return line[: found.start(3)] + codec.dumps(parent) + line[found.end(3) :]
+    span = parent_span(line)
+    if span is not None:
+        return line[: span[0]] + codec.dumps(parent) + line[span[1] :]
     return codec.dumps({**codec.loads(line), "parentId": parent})
 
 

@@ -21,22 +21,25 @@ from pi_trio.errors import SessionFormatError
 from pi_trio.session.entries import SESSION_VERSION, SessionHeader
 from pi_trio.session.tree import EntryHead, Tree
 
-__all__ = ["HEAD", "Scan", "entry_object", "head_of", "heads_of", "read_header", "scan"]
+__all__ = ["Scan", "entry_object", "head_of", "heads_of", "parent_span", "read_header", "scan"]
 
 HEADER_LIMIT = 1 << 20
 """Bytes that the header line may have."""
 
-HEAD = re.compile(
-    rb'\{"type":"([!#-[\]-~]+)","id":"([!#-[\]-~]+)","parentId":(null|"([!#-[\]-~]+)"),"timestamp":"[!#-[\]-~]*"'
-    rb'(?:,"message":\{"role":"([!#-[\]-~]+)"|,"customType":"([!#-[\]-~]+)"|,"targetId":"([!#-[\]-~]+)")?'
+_PARENT_KEY = '","parentId":'
+_HEAD = re.compile(
+    rf'\{{"type":"([!#-[\]-~]+)","id":"([!#-[\]-~]+){_PARENT_KEY}(?:null|"([!#-[\]-~]+)"),"timestamp":"[!#-[\]-~]*"'
+    r'(?:,"(?:message":\{"role|customType|targetId)":"([!#-[\]-~]+)")?'
 )
-"""The head of a line in the usual key order. Group 3 is the parent as JSON, the last one `detail`."""
+"""The head of a line in the usual key order: type, id, parent and `detail`. All of it is ASCII."""
 
-_PARENT_GROUP = 4
+_HEAD_LENGTH = 400
+"""Bytes of a line that are looked at for its head."""
+
 _DETAIL_KEYS = {"custom": "customType", "custom_message": "customType"} | dict.fromkeys(
     ("leaf", "label", "context_edit"), "targetId"
 )
-_HAS_DETAIL = frozenset({b"message", *(name.encode() for name in _DETAIL_KEYS)})
+_HAS_DETAIL = frozenset({"message", *_DETAIL_KEYS})
 
 
 @define
@@ -114,6 +117,15 @@ def head_of(data: Any) -> EntryHead:
     )
 
 
+def parent_span(line: bytes) -> tuple[int, int] | None:
+    """Where the parent of an entry is in its line; None if the keys are in another order."""
+    found = _HEAD.match(line[:_HEAD_LENGTH].decode("latin-1"))
+    if found is None:
+        return None
+    begin = found.end(2) + len(_PARENT_KEY)
+    return begin, line.index(b',"timestamp"', begin)
+
+
 def _parsed_head(line: bytes) -> EntryHead | None:
     try:
         return head_of(codec.loads(line))
@@ -169,27 +181,18 @@ class _QuickHead:
     """Heads of lines in the usual key order; None for any other line."""
 
     def __init__(self) -> None:
-        self._names: dict[bytes, str] = {}  # types and details are few: one string each
-        self._raw_id, self._id = b"", ""
+        self._names: dict[str | None, str | None] = {}  # types and details are few: one string each
+        self._id: str | None = None
 
     def __call__(self, line: bytes) -> EntryHead | None:
-        found = HEAD.match(line)
+        found = _HEAD.match(line[:_HEAD_LENGTH].decode("latin-1"))
         if found is None:
             return None
-        kind, raw_id, _, raw_parent = found.group(1, 2, 3, 4)
-        group = found.lastindex or 0
-        has_detail = group > _PARENT_GROUP
-        if not has_detail and kind in _HAS_DETAIL:
+        kind, entry_id, parent, detail = found.groups()
+        if detail is None and kind in _HAS_DETAIL:
             return None
-        if raw_parent == self._raw_id:  # nearly always: share the string
-            parent: str | None = self._id
-        else:
-            parent = raw_parent.decode() if raw_parent is not None else None
-        self._raw_id, self._id = raw_id, raw_id.decode()
-        return EntryHead(self._id, parent, self._name(kind), self._name(found[group]) if has_detail else None)
-
-    def _name(self, raw: bytes) -> str:
-        name = self._names.get(raw)
-        if name is None:
-            name = self._names[raw] = raw.decode()
-        return name
+        if parent == self._id:  # nearly always: share the string
+            parent = self._id
+        self._id = entry_id
+        name = self._names.setdefault
+        return EntryHead(entry_id, parent, name(kind, kind) or kind, name(detail, detail))

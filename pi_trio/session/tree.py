@@ -11,16 +11,14 @@ children has them: what hangs on one hangs on the entry that it points at.
 from __future__ import annotations
 
 from collections.abc import Iterator
-
-from attrs import frozen
+from typing import NamedTuple
 
 from pi_trio.session.collector import paused_collector
 
 __all__ = ["EntryHead", "Tree"]
 
 
-@frozen
-class EntryHead:
+class EntryHead(NamedTuple):
     """What is known of an entry without its body.
 
     `detail` is the role of a message, the custom type of a custom entry or message, the
@@ -99,19 +97,17 @@ class Tree:
 
     def path(self, entry_id: str | None) -> list[str]:
         """The ids from the root to the entry, both included. Empty for None."""
-        ids = [each for each in self._links(entry_id) if not self._is_pointer(each)]
-        ids.reverse()
-        return ids
+        return [head.id for head in self.branch(entry_id)]
 
     def branch(self, entry_id: str | None) -> list[EntryHead]:
         """The heads of `path`."""
-        return [self.heads[self._positions[each]] for each in self.path(entry_id)]
+        heads = list(self.up(entry_id))
+        heads.reverse()
+        return heads
 
     def up(self, entry_id: str | None) -> Iterator[EntryHead]:
         """The entry and its ancestors, nearest first."""
-        return (
-            self.heads[self._positions[each]] for each in self._links(entry_id) if not self._is_pointer(each)
-        )
+        return (head for head in self._links(entry_id) if head.type != "leaf")
 
     def common_ancestor(self, one: str, other: str) -> str | None:
         """The last entry that both paths share, or None."""
@@ -159,10 +155,16 @@ class Tree:
         parent = self.heads[self._positions[entry_id]].parent_id
         return parent if parent in self._positions and entry_id not in self._cut else None
 
-    def _links(self, entry_id: str | None) -> Iterator[str]:
+    def _links(self, entry_id: str | None) -> Iterator[EntryHead]:
+        """The entry and what its raw links lead to. What is cut meanwhile is not followed."""
+        if self._may_have_circle:
+            self._cut_circles()
+        heads, positions, cut = self.heads, self._positions, self._cut
         while entry_id is not None:
-            yield entry_id
-            entry_id = self._link(entry_id)
+            head = heads[positions[entry_id]]
+            yield head
+            parent = head.parent_id
+            entry_id = parent if parent in positions and entry_id not in cut else None
 
     def _hang(self, head: EntryHead, children: dict[str | None, list[str]]) -> None:
         if head.type != "leaf":
@@ -190,12 +192,12 @@ class Tree:
         for head in self.heads:
             trail: set[str] = set()
             for each in self._links(head.id):
-                if each in settled:
+                if each.id in settled:
                     break
-                if each in trail:
-                    self._cut.add(each)
+                if each.id in trail:
+                    self._cut.add(each.id)
                     break
-                trail.add(each)
+                trail.add(each.id)
             settled |= trail
 
 

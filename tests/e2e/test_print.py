@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from blocking_tool import EXTENSION
 
 
 def _events(text: str) -> list[dict[str, Any]]:
@@ -325,6 +326,21 @@ def test_a_signal_stops_the_run_and_its_commands(program, stub, tmp_path, number
     assert [message["role"] for message in _messages(entries)] == ["user", "assistant", "toolResult"]
     stub.says("Going on.")
     assert program.run("-c", "-p", "and now?").stdout == "Going on.\n"
+
+
+def test_a_signal_ends_it_though_a_tool_blocks_in_a_thread(program, stub, tmp_path) -> None:
+    """AB-03: nothing can stop such a tool, so it is left behind, with a result that says so."""
+    (tmp_path / "blocking.py").write_text(EXTENSION)
+    stub.calls(("bash", {"command": "sleep 300"}))
+    with program.start("--mode", "json", "-e", str(tmp_path / "blocking.py"), "go") as process:
+        lines = []
+        for line in process.stdout:
+            lines.append(line.decode())
+            if "blocked from now on" in line.decode():
+                process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=30) == 130
+    assert _events("".join(lines))[-1] == {"type": "agent_settled", "aborted": True}
+    assert "left behind" in "".join(lines)
 
 
 # ------------------------------------------------------------------ what tools may do

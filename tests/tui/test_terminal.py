@@ -18,6 +18,7 @@ from pathlib import Path
 
 import pyte
 import pytest
+from blocking_tool import EXTENSION
 
 COLUMNS, ROWS = 100, 30
 PATIENCE = 20.0
@@ -156,6 +157,23 @@ def test_a_signal_restores_the_terminal_and_stops_the_children(terminal: Termina
     assert all(reset in terminal.bytes for reset in RESET)
     with pytest.raises(ProcessLookupError):
         os.kill(child, 0)
+
+
+def test_a_tool_that_blocks_in_a_thread_holds_neither_the_screen_nor_its_end(tmp_path: Path):
+    """AB-03: Escape leaves it behind, what is sent next is taken, and the program ends."""
+    (tmp_path / "blocking.py").write_text(EXTENSION)
+    terminal = Terminal("--demo", "-e", "blocking.py", cwd=tmp_path)
+    terminal.wait_for("? help")
+    terminal.write("run `sleep 300`\r")
+    terminal.wait_for("blocked from now on")
+    terminal.write("\x1b")
+    terminal.wait_for("You stopped turn 1.")
+    terminal.write("tell me more\r")
+    terminal.wait_for("demo model")
+    os.kill(terminal.pid, signal.SIGTERM)
+    assert terminal.status() == 143
+    assert b"did not stop: bash" in terminal.bytes
+    terminal.close()
 
 
 def test_a_terminal_that_goes_away_ends_the_program(terminal: Terminal):

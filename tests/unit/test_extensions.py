@@ -417,7 +417,8 @@ def extend(api):
         api.set_label(entry, "here")
         api.session_name = "named"
         api.send_message("note", "remember this", details={"a": 1}, deliver="next_turn")
-        return api.session_name
+        api.active_tools = [name for name in api.tools if name != "bash"]
+        return f"{api.session_name}: {', '.join(api.active_tools)}"
 
     async def say(arguments):
         api.send_user_message(arguments)
@@ -430,7 +431,10 @@ def extend(api):
 async def test_acting_writes_entries_and_messages(folder: Path) -> None:
     (folder / "acts.py").write_text(ACTS)
     async with session_of(folder) as session:
-        assert await session.runtime.run_command(session.id, "act", "") == "named"
+        assert (
+            await session.runtime.run_command(session.id, "act", "")
+            == "named: read, edit, write, grep, find, ls"
+        )
         await session.runtime.run_command(session.id, "say", "hello")
         await session.runtime.wait_for_idle(session.id)
         assert not session.entries("custom_message"), "it waits for the next prompt"

@@ -9,7 +9,7 @@ import attrs
 import pytest
 import trio
 import trio.testing
-from harness_bench import open_bench
+from harness_bench import TOOLS, open_bench
 
 from pi_trio.compaction.plan import Plan, make_plan
 from pi_trio.compaction.surface import surface_of
@@ -386,3 +386,52 @@ async def test_what_is_sent_is_what_a_reopened_session_would_send(repository: Se
     assert isinstance(plan, Plan)
     assert text_of(plan.covered[3].content) == "to do: milk"
     reopened.close()
+
+
+# ------------------------------------------------------------------ which tools are offered
+
+
+def offered(bench, number: int) -> list[str]:
+    return [tool.name for tool in bench.model.requests[number].context.tools]
+
+
+async def test_added_tools_are_offered_from_the_next_request_on_and_in_the_next_life(
+    repository: SessionRepository,
+) -> None:
+    """F: the branch keeps the choice, once, and only of tools that there are."""
+    session = repository.create()
+
+    async def find(call_id: str, args: Any, on_update: Any) -> ToolResult:
+        return ToolResult("found", added_tool_names=["stuck", "unheard of", "find"])
+
+    tool = Tool(name="find", description="", parameters={"type": "object"}, execute=find)
+    options = {"tools": (tool, *TOOLS), "active_tool_names": ("find",)}
+    async with open_bench(session, Call("find"), Call("find"), "done", **options) as bench:
+        await bench.say("go")
+        assert [offered(bench, number) for number in range(3)] == [["find"], *[["find", "stuck"]] * 2]
+        assert bench.kinds().count("active_tools_change") == 1
+    session.close()
+    async with open_bench(repository.open(str(session.path)), "again", **options) as bench:
+        await bench.say("more")
+        assert offered(bench, 0) == ["find", "stuck"]
+
+
+async def test_a_branch_that_chose_no_tools_goes_by_the_options(repository: SessionRepository) -> None:
+    """D: leaving the branch leaves its choice."""
+    async with open_bench(repository.create(), *"abcd") as bench:
+        await bench.say("first")
+        start = bench.harness.session.get_leaf_id()
+        bench.harness.set_active_tools(["echo", "echo"])
+        await bench.say("second")
+        bench.harness.set_active_tools([])
+        await bench.say("third")
+        bench.harness.navigate(start)
+        await bench.say("elsewhere")
+        assert [offered(bench, number) for number in range(4)] == [
+            ["echo", "stuck"],
+            ["echo"],
+            [],
+            ["echo", "stuck"],
+        ]
+        with pytest.raises(UsageError, match="there is no tool 'unheard of'; there are: echo, stuck"):
+            bench.harness.set_active_tools(["unheard of"])

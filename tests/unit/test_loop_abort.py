@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from contextlib import asynccontextmanager
 from itertools import count
 
@@ -10,6 +11,7 @@ import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from pi_trio.events import InputReturned, TurnEnd
+from pi_trio.loop.abandon import abandoned
 from pi_trio.loop.hooks import Hooks
 from pi_trio.messages import ThinkingContent, UserMessage, text_of
 from pi_trio.testing import Call, Hang, Pause, Recorder, Text, Think
@@ -105,25 +107,51 @@ async def test_post_hooks_still_see_what_was_stopped(stage, autojump_clock) -> N
     assert play.codes == ["aborted"] * 3
 
 
-async def test_a_body_that_ignores_the_abort_is_settled_without_it(stage, tool, autojump_clock) -> None:
-    """AB-03: its result is told when the grace is over; the run can end only when it does."""
-    told = []
+def stubborn_tool(tool, seconds=10, **settings):
+    """A tool that does not heed its cancellation, as one that blocks in a thread."""
 
     async def stubborn(call_id, args, on_update):
         with trio.CancelScope(shield=True):
-            await trio.sleep(10)
+            await trio.sleep(seconds)
         await on_update(ToolResult("far too late"))
         return ToolResult("done after all")
 
-    play = stage([Call("stubborn"), Call("stubborn")], tools=[tool("stubborn", stubborn)])
-    play.on("tool_execution_end", lambda: told.append(trio.current_time()), often=True)
-    began = trio.current_time()
-    with trio.move_on_after(1):
-        await play.agent.prompt("Go")
-    assert [each - began for each in told] == [3, 3]
-    assert trio.current_time() - began == 10
+    return tool("stubborn", stubborn, **settings)
+
+
+@pytest.mark.parametrize("outside", [False, True])
+async def test_a_body_that_ignores_the_abort_is_left_behind(stage, tool, autojump_clock, outside) -> None:
+    """AB-03: the run is over when the grace is, and the next prompt is taken."""
+    play = stage([Call("stubborn"), Call("stubborn")], "Done", tools=[stubborn_tool(tool)])
+    await stopped_within(2, play, outside)
     assert play.codes == ["aborted", "aborted"]
-    assert all("did not stop in time" in text_of(each.content) for each in play.results)
+    assert all("left behind" in text_of(each.content) for each in play.results)
+    assert abandoned() == ("stubborn, stubborn",)
+    await play.agent.prompt("And now?")
+    assert accounted(play) == ["And now?", "Go"]
+    told = len(play.heard.events)
+    await trio.sleep(10)
+    assert abandoned() == ()
+    assert len(play.heard.events) == told, "what is left behind reports to nobody"
+
+
+async def test_a_thread_that_blocks_does_not_hold_the_run(stage, tool) -> None:
+    """AB-03, with a real thread: it is let go only when the run is long over."""
+    release = threading.Event()
+
+    def block() -> None:
+        trio.from_thread.run_sync(play.agent.abort)
+        release.wait()
+
+    async def blocking(call_id, args, on_update):
+        await trio.to_thread.run_sync(block)
+        return ToolResult("done after all")
+
+    play = stage(Call("block"), tools=[tool("block", blocking)], abort_grace=0.01)
+    await play.agent.prompt("Go")
+    assert play.codes == ["aborted"]
+    assert abandoned() == ("block",)
+    release.set()  # or this test's own `trio.run` would wait for it
 
 
 async def test_a_gate_that_ignores_the_abort_starts_nothing(stage, autojump_clock) -> None:
@@ -505,7 +533,7 @@ def test_a_run_may_be_stopped_at_any_step_of_any_task(stage, tool, facts, outsid
 @pytest.mark.parametrize("outside", [False, True])
 def test_a_bare_run_may_be_stopped_at_any_step(stage, tool, facts, outside) -> None:
     steps = sweep(stage, tool, facts, outside=outside)
-    assert steps > 50
+    assert steps > 40
 
 
 def accounted(play) -> list[str]:

@@ -285,7 +285,7 @@ async def test_sessions_of_pi_open_and_go_on(project: Path, shared: Path, name: 
 
 
 def _declared(runtime: LocalRuntime, session_id: str) -> list[str]:
-    return [tool.name for tool in runtime._open(session_id).harness.options.tools]
+    return [tool.name for tool in runtime.harness(session_id).active_tools]
 
 
 @pytest.mark.parametrize(
@@ -319,6 +319,18 @@ async def test_read_only_has_other_tools_and_the_model_is_told(project: Path) ->
         assert [tool["name"] for tool in system["toolsAdded"]] == ["read", "grep", "find", "ls"]
         results = [each["message"]["content"][0]["text"] for each in bodies if _role(each) == "toolResult"]
         assert results == ["README.md:1: # A small project", "README.md"]
+
+
+async def test_what_a_session_of_pi_chose_is_offered_but_nothing_forbidden(project: Path) -> None:
+    """A tool that is off here is on in that branch; read-only, nothing brings a writing tool back."""
+    async with runtime_of(project) as runtime:
+        session_id = (await runtime.new_session()).session.id
+        assert _declared(runtime, session_id) == ["read", "bash", "edit", "write"]
+        runtime.harness(session_id).session.append_active_tools_change(["write", "grep", "of_an_extension"])
+        runtime.harness(session_id).branch_changed()
+        assert _declared(runtime, session_id) == ["write", "grep"]
+        await runtime.set_mode(session_id, "read-only")
+        assert _declared(runtime, session_id) == ["grep"]
 
 
 async def test_a_mode_is_changed_within_a_session(project: Path) -> None:

@@ -14,6 +14,7 @@ import trio
 from pi_trio.codec import dumps, loads
 from pi_trio.errors import PiError, UsageError
 from pi_trio.harness.runtime import LocalRuntime
+from pi_trio.loop.lifetime import GOODBYE_SECONDS
 from pi_trio.nursery import plain_nursery
 from pi_trio.remote.rpc.client import Client
 from pi_trio.remote.rpc.commands import COMMANDS, Command
@@ -21,13 +22,10 @@ from pi_trio.remote.rpc.outgoing import Write
 from pi_trio.remote.rpc.parameters import check
 from pi_trio.remote.rpc.shapes import Encoded
 
-__all__ = ["GOODBYE_SECONDS", "Read", "serve"]
+__all__ = ["Read", "serve"]
 
 Read: TypeAlias = Callable[[], Awaitable[bytes | None]]
 """Gives the next line without its end, None after the last."""
-
-GOODBYE_SECONDS = 2.0
-"""How long the end may wait for a client that does not read."""
 
 _MANY = 8
 """How many long commands run at a time; further ones wait, and what comes after them."""
