@@ -68,6 +68,9 @@ class SessionTree(LineView, can_focus=True):
     class Moved(Message):
         """The cursor is elsewhere, or what it is on has changed."""
 
+    class Previewed(Message):
+        """The user wants the preview, or wants it no more."""
+
     class Seen(Message):
         """Rows have come into view of which something is not known."""
 
@@ -91,7 +94,6 @@ class SessionTree(LineView, can_focus=True):
         self.search = Search()
         self.rows = Rows(store.outline)
         self.facts = RowFacts()
-        self.preview_wanted: bool | None = None
         self._cursor = 0
         self._at: str | None = None
         self._synced: tuple[object, ...] = ()
@@ -227,8 +229,7 @@ class SessionTree(LineView, can_focus=True):
         self._show("turns" if show == self.rows.show else show)
 
     def action_preview(self) -> None:
-        self.preview_wanted = not self.preview_wanted
-        self.post_message(self.Moved())
+        self.post_message(self.Previewed())
 
     # ---------------------------------------------------------------- inside
 

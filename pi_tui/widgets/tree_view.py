@@ -49,6 +49,7 @@ class TreeView(Vertical):
         self._rule = Rule(theme)
         self._preview = TreePreview(theme)
         self._whole = False
+        self._wanted: bool | None = None
         self._timer: Timer | None = None
         words = {
             "tui.select.confirm": "stops it and goes",
@@ -76,8 +77,12 @@ class TreeView(Vertical):
         self._arrange()
 
     def on_session_tree_moved(self, event: SessionTree.Moved) -> None:
-        """Another row: tell what is known of it, and the rest when the cursor stays."""
+        """Another row, or more of it."""
         event.stop()
+        self._tell()
+
+    def _tell(self) -> None:
+        """Tell what is known of the row, and the rest when the cursor stays."""
         self._arrange()
         row = self.session_tree.row
         if not self._preview.display or row is None:
@@ -87,6 +92,12 @@ class TreeView(Vertical):
             if self._timer is not None:
                 self._timer.stop()
             self._timer = self.set_timer(REST, self._rested)
+
+    def on_session_tree_previewed(self, event: SessionTree.Previewed) -> None:
+        """Show the preview, or not, from now on."""
+        event.stop()
+        self._wanted = not self._preview.display
+        self._tell()
 
     def take(self, preview: Preview) -> None:
         """What was wanted to be known of a row, if the cursor is still there."""
@@ -100,8 +111,8 @@ class TreeView(Vertical):
             self.post_message(self.Rested(row))
 
     def _arrange(self) -> None:
-        wanted = self.session_tree.preview_wanted
-        shown = self._whole and (self.size.height >= ROOMY if wanted is None else wanted)
+        roomy = self.size.height >= ROOMY
+        shown = self._whole and (roomy if self._wanted is None else self._wanted)
         self._rule.display = self._preview.display = shown
 
 
@@ -128,6 +139,12 @@ class TreePreview(LineView, can_focus=False):
             self._shown = self._shown if same else Preview(row)
         self._draw()
         return news
+
+    def on_session_tree_previewed(self, event: SessionTree.Previewed) -> None:
+        """Show the preview, or not, from now on."""
+        event.stop()
+        self._wanted = not self._preview.display
+        self._tell()
 
     def take(self, preview: Preview) -> None:
         """Show all of it."""

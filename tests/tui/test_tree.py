@@ -289,8 +289,10 @@ async def test_capital_s_asks_what_the_summary_should_look_at(open_screen):
         await screen.press("ctrl+t", "home", "S")
         await write_line(screen, "the keys")
         await screen.until(lambda: "summarise the keys" in screen.log)
-        await screen.press("escape", "escape")
-        await screen.until(lambda: "no summary was made" in screen.status)
+        await screen.press("escape")
+        await screen.until(lambda: "esc stop summary" in screen.status)
+        await screen.press("escape")
+        await screen.until(lambda: "summarising" not in screen.text())
 
 
 @pytest.mark.parametrize("key", ["s", "S", "b", "enter", "f", "c"])
