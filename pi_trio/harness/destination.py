@@ -60,7 +60,7 @@ class FileRecords:
         differ = await trio.to_thread.run_sync(_differing, files, abandon_on_cancel=True)
         return Destination(
             leaf_id=leaf_id,
-            context=None if leaf_id is not None and seen.context is None else seen.context or 0,
+            context=0 if seen.model is None and not seen.summarised else seen.context,
             model=seen.model,
             thinking_level=seen.thinking_level,
             differ=tuple(path for path, known in differ.items() if known),

@@ -112,6 +112,8 @@ def _message(message: Mapping[str, Any]) -> str:
     match message.get("role"):
         case "bashExecution":
             return f"! {_text(message.get('command'))}"
+        case "system":
+            return _content(message.get("content")) or "system prompt"
         case "toolResult":
             return f"{_text(message.get('toolName'))}: {_content(message.get('content'))}"
         case "assistant":

@@ -155,8 +155,7 @@ class SessionTree(LineView, can_focus=True):
         self._tick += 1
         at = self.rows.index(self.store.leaf_id)
         if self.display and at is not None:
-            y = HEAD + at * self._lines_per_row - round(self.scroll_offset.y)
-            self.refresh(Region(0, y, self.size.width, self._lines_per_row))
+            self.refresh(self._region(at))
 
     # ---------------------------------------------------------------- keys
 
@@ -270,7 +269,7 @@ class SessionTree(LineView, can_focus=True):
         self.post_message(self.Moved())
 
     def _move_to(self, at: int) -> None:
-        self._cursor = min(max(at, 0), max(len(self.rows) - 1, 0))
+        before, self._cursor = self._cursor, min(max(at, 0), max(len(self.rows) - 1, 0))
         self._at = self.row.id if self.row else None
         top = self._cursor * self._lines_per_row
         bottom = top + self._lines_per_row
@@ -278,8 +277,13 @@ class SessionTree(LineView, can_focus=True):
             self.scroll_to(y=top, animate=False)
         elif bottom > self.scroll_offset.y + self._height:
             self.scroll_to(y=bottom - self._height, animate=False)
+        self.refresh(Region(0, 0, self.size.width, HEAD), self._region(before), self._region(self._cursor))
         self.post_message(self.Moved())
-        self.refresh()
+
+    def _region(self, at: int) -> Region:
+        """Where a row is drawn."""
+        y = HEAD + at * self._lines_per_row - round(self.scroll_offset.y)
+        return Region(0, y, self.size.width, self._lines_per_row)
 
     def on_resize(self) -> None:
         """Another height may have left the cursor out of view."""

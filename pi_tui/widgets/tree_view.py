@@ -9,6 +9,7 @@ from textual.containers import Vertical
 from textual.message import Message
 from textual.strip import Strip
 from textual.timer import Timer
+from textual.widget import Widget
 
 from pi_tui.items.paint import Look
 from pi_tui.items.tree_preview import Preview, preview_strips, preview_title
@@ -17,7 +18,7 @@ from pi_tui.store import SessionStore
 from pi_tui.theme import Theme
 from pi_tui.tree_rows import Row
 from pi_tui.widgets.chrome import Rule
-from pi_tui.widgets.lines import LineView
+from pi_tui.widgets.lines import styled
 from pi_tui.widgets.session_tree import SessionTree
 
 __all__ = ["TreeView"]
@@ -116,11 +117,12 @@ class TreeView(Vertical):
         self._rule.display = self._preview.display = shown
 
 
-class TreePreview(LineView, can_focus=False):
-    """The preview, as it was told last."""
+class TreePreview(Widget, can_focus=False):
+    """The preview, as it was told last. It does not scroll: a key lays nothing out anew."""
 
     def __init__(self, theme: Theme) -> None:
-        super().__init__(theme)
+        super().__init__()
+        self._theme = theme
         self._shown: Preview | None = None
         self._key: tuple[object, ...] = ()
         self._strips: Sequence[Strip] = ()
@@ -155,10 +157,12 @@ class TreePreview(LineView, can_focus=False):
         """Another width."""
         self._draw()
 
-    def line_at(self, y: int) -> Strip | None:
-        return self._strips[y] if y < len(self._strips) else None
+    def render_line(self, y: int) -> Strip:
+        """A line, for Textual."""
+        return styled(self._strips[y] if y < len(self._strips) else Strip([]), self.size.width)
 
     def _draw(self) -> None:
         if self._shown is not None:
-            self._strips = preview_strips(self._shown, *self._about, Look(self.width, self.theme))
-            self.set_line_count(len(self._strips))
+            look = Look(max(self.size.width, 1), self._theme)
+            self._strips = preview_strips(self._shown, *self._about, look)
+            self.refresh()

@@ -101,6 +101,7 @@ def test_a_digest_grows_as_its_turn_does():
         ({"type": "model_change", "provider": "p", "modelId": "m"}, "model p/m"),
         ({"type": "custom", "customType": "turn/start"}, "custom turn/start"),
         (entry("i", None, "user", [{"type": "image", "data": ""}]), "(an image)"),
+        (entry("p", None, "system", "", sections={}), "system prompt"),
         (entry("s", None, "bashExecution", "", command="ls"), "! ls"),
     ],
 )
@@ -227,7 +228,7 @@ async def test_a_destination_tells_context_model_and_changed_files(tmp_path: Pat
         here = await runtime.destination(session_id, "r5")
         assert (here.differ, here.compared) == ((), 4)
         start = await runtime.destination(session_id, "u1")
-        assert (start.context, start.model) == (None, None)
+        assert (start.context, start.model) == (0, None)
         with pytest.raises(UsageError):
             await runtime.destination(session_id, "nobody")
 
