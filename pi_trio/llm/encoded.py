@@ -22,19 +22,31 @@ class Encodings:
     """
 
     def __init__(self) -> None:
-        self._made: dict[int, tuple[weakref.ref[Any], Any]] = {}
+        self._made: dict[int, _Made] = {}
 
     def __len__(self) -> int:
         return len(self._made)
 
     def of(self, value: V, encode: Callable[[V], T]) -> T:
         """`encode(value)`, made at the first call."""
-        key = id(value)
-        made = self._made.get(key)
+        made = self._made.get(id(value))
         if made is None:
-            forget = weakref.ref(value, lambda _: self._made.pop(key, None))
-            made = self._made[key] = forget, encode(value)
-        return cast("T", made[1])
+            made = _Made(value, self._forget)
+            made.key, made.result = id(value), encode(value)
+            self._made[made.key] = made
+        return cast("T", made.result)
+
+    def _forget(self, made: weakref.ref[Any]) -> None:
+        self._made.pop(cast("_Made", made).key, None)
+
+
+class _Made(weakref.ref[Any]):
+    """A reference to a value, with what was made of it: there is one for each message of a history."""
+
+    __slots__ = ("key", "result")
+
+    key: int
+    result: Any
 
 
 def dumps(value: Any) -> bytes:

@@ -15,6 +15,7 @@ from pi_trio.compaction.plan import Plan, make_plan
 from pi_trio.compaction.surface import surface_of
 from pi_trio.errors import BusyError, ConfigError, StorageError, UsageError
 from pi_trio.events import AgentEvent, AutoRetryStart, InputReturned
+from pi_trio.harness.points import REQUEST
 from pi_trio.llm.auth import Credential
 from pi_trio.llm.protocol import Failure, Model
 from pi_trio.loop.convert import convert_messages
@@ -435,3 +436,43 @@ async def test_a_branch_that_chose_no_tools_goes_by_the_options(repository: Sess
         ]
         with pytest.raises(UsageError, match="there is no tool 'unheard of'; there are: echo, stuck"):
             bench.harness.set_active_tools(["unheard of"])
+
+
+# ------------------------------------------------------------------ what a request is made of
+
+
+async def test_a_prompt_is_patched_as_a_whole(repository: SessionRepository) -> None:
+    """L31: what is emptied and what is rewritten are one entry, so no request sees one without the other."""
+    said = {"preamble": "Be brief.", "rules": "No tables."}
+    async with open_bench(repository.create(), "1", "2", sections=lambda tools: dict(said)) as bench:
+        await bench.say("a")
+        said.pop("rules")
+        said["preamble"] = "Be thorough."
+        await bench.say("b")
+        *_, patch = [
+            bench.session.entry(head.id).message for head in bench.session.heads if head.detail == "system"
+        ]
+        assert patch.sections == {"preamble": "Be thorough.", "rules": None}
+        assert [each.context.system_prompt for each in bench.model.requests] == [
+            "Be brief.\n\nNo tables.",
+            "Be thorough.",
+        ]
+
+
+async def test_each_attempt_is_prepared_anew(repository: SessionRepository, autojump_clock) -> None:
+    """L36: no prepared request is sent twice, and none changes once it is sent."""
+    busy = Failure("busy", "overloaded")
+    async with open_bench(repository.create(), busy, busy, "fine") as bench:
+        prepared = []
+
+        async def request(context, following):
+            decided = attrs.evolve(
+                await following(context), thinking_level=("low", "high", "off")[len(prepared)]
+            )
+            prepared.append(decided)
+            return decided
+
+        bench.harness.on(REQUEST, request)
+        await bench.say("go")
+        assert [each.options.thinking_level for each in bench.model.requests] == ["low", "high", "off"]
+        assert len({id(each.options) for each in bench.model.requests}) == len(prepared) == 3
