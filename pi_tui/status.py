@@ -66,7 +66,9 @@ def status_parts(store: SessionStore | None, now: Situation, message: str, theme
 def key_hints(now: Situation) -> str:
     """What the most important keys do now; what Esc does comes first."""
     hints = [f"esc {step.value}"] if (step := escape_step(now)).value else []
-    if now.in_pane:
+    if now.searching:
+        hints.append("enter ends writing, then n N next")
+    elif now.in_pane:
         hints.append(
             "enter go · s summary · b branch · f fork · - back"
             if now.pane == "tree"

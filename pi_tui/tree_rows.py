@@ -9,38 +9,20 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import compress
-from typing import Literal, TypeAlias, get_args
+from typing import Literal, TypeAlias
 
 from attrs import define, frozen
 
-from pi_tui.outline import SUBSTANCE, TURNS, Code, Outline, Segment, letter
+from pi_tui.outline import SUBSTANCE, Code, Outline, Segment, letter
+from pi_tui.tree_shown import Show, Shown
 
-__all__ = ["SHOWS", "Row", "RowKind", "Rows", "Show"]
+__all__ = ["Row", "RowKind", "Rows"]
 
 RowKind: TypeAlias = Literal["prompt", "summary", "compaction", "entry"]
-Show: TypeAlias = Literal["turns", "default", "no-tools", "user-only", "labeled-only", "all"]
-
-SHOWS: tuple[Show, ...] = get_args(Show)
-"""`turns` has a row for each prompt with all that followed; the others have one for each entry."""
-
 DEEPEST = 16
 """Cells of branch lines that are kept; deeper ones lose their outermost."""
 
 
-def _table(codes: Iterable[Code]) -> bytes:
-    """For `bytes.translate`: 1 for what is shown."""
-    chosen = frozenset(codes)
-    return bytes(code in chosen for code in range(256))
-
-
-_SHOWN: Mapping[Show, bytes] = {
-    "turns": _table(TURNS),
-    "default": _table(SUBSTANCE),
-    "no-tools": _table(code for code in SUBSTANCE if code != Code.RESULT),
-    "user-only": _table([Code.PROMPT]),
-    "all": _table(code for code in Code if code != Code.USAGE),
-}
 _KINDS: Mapping[int, RowKind] = {
     Code.PROMPT: "prompt",
     Code.SUMMARY: "summary",
@@ -91,12 +73,11 @@ class Rows:
 
     def __init__(self, outline: Outline, show: Show = "turns") -> None:
         self.outline = outline
-        self.show: Show = show
         self.folded: set[Segment] = set()
         self._stretches: list[_Stretch] = []
         self._offsets: list[int] = []
         self._of: dict[Segment, _Stretch] = {}
-        self._places: dict[Segment, tuple[int, list[int]]] = {}
+        self._shown = Shown(show)
         self._limits: dict[Segment, int] = {}
         self._made: dict[int, Row] = {}
         self._count = 0
@@ -104,21 +85,21 @@ class Rows:
     def __len__(self) -> int:
         return self._count
 
+    @property
+    def show(self) -> Show:
+        """What has a row."""
+        return self._shown.show
+
     def choose(self, show: Show) -> None:
         """Show something else."""
-        self.show = show
-        self._places = {}
+        self._shown.choose(show)
 
     def sync(self, leaf_id: str | None, labels: Iterable[str] = ()) -> None:
         """Bring the rows up to date. `labels` are the entries that have one."""
         outline = self.outline
         outline.number()
         order = list(outline.walk())
-        if self.show == "labeled-only":
-            self._places = self._labelled(labels)
-        else:
-            for segment in order:
-                self._look_at(segment)
+        self._shown.sync(outline, order, labels)
         self._limits = self._path(leaf_id)
         self._lay_out(order)
 
@@ -138,7 +119,7 @@ class Rows:
             stretch = self._of.get(segment)
             if stretch is not None and stretch.places:
                 at = bisect_right(stretch.places, place) - 1
-                if at >= 0 or self._stands_in(stretch):
+                if at >= 0 or self._shown.stands_in(stretch.segment):
                     return stretch.offset + max(at, 0)
             segment = segment.parent
         return None
@@ -194,37 +175,7 @@ class Rows:
             segment = segment.parent
         return None
 
-    # ---------------------------------------------------------------- what is seen
-
-    def _look_at(self, segment: Segment) -> None:
-        """The places of a segment that are shown; of one that has grown, only what is new is read."""
-        seen, places = self._places.get(segment, (0, []))
-        size = len(segment.places)
-        if seen > size:
-            seen, places = 0, []
-        if seen < size:
-            shown = segment.codes[seen:].translate(_SHOWN[self.show])
-            if self._stood_in(segment, places):
-                places = []
-            places += compress(segment.places[seen:], shown)
-            if self.show == "turns" and not places and segment.is_tip:
-                places = [_last_of_substance(segment)]
-            self._places[segment] = size, places
-
-    def _labelled(self, labels: Iterable[str]) -> dict[Segment, tuple[int, list[int]]]:
-        found: dict[Segment, tuple[int, list[int]]] = {}
-        for place in sorted(place for each in labels if (place := self.outline.place(each)) is not None):
-            found.setdefault(self.outline.segment(place), (0, []))[1].append(place)
-        return found
-
-    def _stood_in(self, segment: Segment, places: Sequence[int]) -> bool:
-        """Whether the only row is the end of a turn that begins further up, for want of a prompt."""
-        return (
-            self.show == "turns" and len(places) == 1 and segment.codes[segment.index(places[0])] not in TURNS
-        )
-
-    def _stands_in(self, stretch: _Stretch) -> bool:
-        return self._stood_in(stretch.segment, stretch.places)
+    # ---------------------------------------------------------------- laying out
 
     def _path(self, leaf_id: str | None) -> dict[Segment, int]:
         """How far each segment on the way to the leaf is on it."""
@@ -238,13 +189,10 @@ class Rows:
             limits[segment] = segment.places[-1]
         return limits
 
-    # ---------------------------------------------------------------- laying out
-
     def _lay_out(self, order: Sequence[Segment]) -> None:
         counts: dict[Segment, int] = {}
         for segment in reversed(order):
-            _, places = self._places.get(segment, (0, ()))
-            counts[segment] = len(places) + sum(counts[child] for child in segment.children)
+            counts[segment] = len(self._shown.of(segment)) + sum(counts[child] for child in segment.children)
         self._stretches, self._made, self._count = [], {}, 0
         stack = self._fan_out(self.outline.roots, "", counts)
         while stack:
@@ -257,7 +205,7 @@ class Rows:
         """Put a stretch below the others. Gives those that follow it, the first one last."""
         segment = stretch.segment
         stretch.offset = self._count
-        places = self._places[segment][1] if segment in self._places else []
+        places = self._shown.of(segment)
         if segment in self.folded and places:
             stretch.places, stretch.hidden = places[:1], counts[segment] - 1
             following = []
@@ -328,10 +276,10 @@ class Rows:
         if self.show != "turns":
             return index, index + 1
         segment = stretch.segment
-        if self._stands_in(stretch):
+        if self._shown.stands_in(stretch.segment):
             return 0, len(segment.places)
         if stretch.hidden:
-            _, places = self._places[segment]
+            places = self._shown.of(segment)
             return index, segment.index(places[1]) if len(places) > 1 else len(segment.places)
         if within + 1 < len(stretch.places):
             return index, segment.index(stretch.places[within + 1])
@@ -353,8 +301,3 @@ def _deeper(rest: str, mark: str) -> str:
 def _end(codes: Sequence[int]) -> int:
     """The last entry of a turn that one can go on from."""
     return next((at for at in range(len(codes) - 1, -1, -1) if codes[at] in _GOES_ON), 0)
-
-
-def _last_of_substance(segment: Segment) -> int:
-    at = next(at for at in range(len(segment.codes) - 1, -1, -1) if segment.codes[at] in SUBSTANCE)
-    return segment.places[at]

@@ -7,7 +7,6 @@ does not scroll. While a search is written, letters only search.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import PurePath
 from typing import Literal, TypeAlias
 
 from textual import events
@@ -15,16 +14,17 @@ from textual.geometry import Region
 from textual.message import Message
 from textual.strip import Strip
 
-from pi_tui.items.paint import BOLD, line
-from pi_tui.items.tree_row import Mark, columns_for, figures_strip, headings, row_strip
-from pi_tui.items.words import clock, money
+from pi_tui.items.tree_head import WIDE, subtitle_strip, title_strip
+from pi_tui.items.tree_row import Mark, columns_for, figures_strip, row_strip
+from pi_tui.items.words import clock
 from pi_tui.keymap import hint
 from pi_tui.row_facts import RowFacts, Unknown
 from pi_tui.status import SPINNER
 from pi_tui.store import SessionStore
 from pi_tui.theme import Theme
-from pi_tui.tree_rows import SHOWS, Row, Rows, Show
+from pi_tui.tree_rows import Row, Rows
 from pi_tui.tree_search import Search
+from pi_tui.tree_shown import SHOWS, Show
 from pi_tui.widgets.lines import LineView, bindings_for, styled
 
 __all__ = ["Choice", "SessionTree"]
@@ -32,9 +32,6 @@ __all__ = ["Choice", "SessionTree"]
 Choice: TypeAlias = Literal[
     "go", "summarise", "instruct", "branch", "fork", "clone", "back", "label", "copy", "export"
 ]
-
-WIDE = 70
-"""From this width on, figures stand in columns."""
 
 HEAD = 2
 """Lines above the rows: the title, and a search or the names of the columns."""
@@ -300,7 +297,7 @@ class SessionTree(LineView, can_focus=True):
 
     def render_line(self, y: int) -> Strip:
         if y < HEAD:  # this part does not scroll
-            return styled(self._title() if y == 0 else self._subtitle(), self.size.width)
+            return styled(self._head(y), self.size.width)
         return super().render_line(y)
 
     def line_at(self, y: int) -> Strip | None:
@@ -321,37 +318,11 @@ class SessionTree(LineView, can_focus=True):
         columns = columns_for(self.width) if self.width >= WIDE else () if self._lines_per_row == 1 else None
         return row_strip(row, told, mark, columns, self.width, self.theme)
 
-    def _title(self) -> Strip:
-        store = self.store
-        name = store.session.name or PurePath(store.session.cwd).name or "session"
-        if self.width >= WIDE:
-            cost, complete = store.cost
-            parts = [
-                "Session tree",
-                name,
-                "1 branch" if store.outline.branches == 1 else f"{store.outline.branches} branches",
-                f"{len(store.outline):,} entries",
-                f"{money(cost)} in all" if complete else "",
-            ]
-            keys = self._keys.replace("{}", _NAMES[self.rows.show])
-            left = " " + " · ".join(filter(None, parts))
-            return line(self.width, [(left, BOLD)], [(keys + " ", self.theme["muted"])])
-        return line(self.width, [(f" {name}", BOLD)], [(self._branches(), self.theme["muted"])])
-
-    def _branches(self) -> str:
-        branches, branch = self.store.outline.branches, self.store.outline.branch(self.store.leaf_id)
-        if branches < 2:
-            return ""
-        return f"branch {branch} of {branches} " if branch else f"branches {branches} "
-
-    def _subtitle(self) -> Strip:
-        if self.search.on:
-            left = [(f" {self.search.told(self._cursor)}", self.theme["accent"])]
-        else:
-            shown = "" if self.rows.show == "turns" or self.width >= WIDE else _NAMES[self.rows.show]
-            left = [(f" {shown}", self.theme["muted"])]
-        right = headings(columns_for(self.width), self.theme) if self.width >= WIDE else ()
-        return line(self.width, left, right)
+    def _head(self, y: int) -> Strip:
+        if y == 0:
+            return title_strip(self.store, _NAMES[self.rows.show], self._keys, self.width, self.theme)
+        searched = self.search.told(self._cursor) if self.search.on else ""
+        return subtitle_strip(searched, _NAMES[self.rows.show], self.width, self.theme)
 
     def _doing(self, at: int) -> str:
         """What goes on in the row that the session is at."""

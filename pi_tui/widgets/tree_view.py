@@ -142,12 +142,6 @@ class TreePreview(Widget, can_focus=False):
         self._draw()
         return news
 
-    def on_session_tree_previewed(self, event: SessionTree.Previewed) -> None:
-        """Show the preview, or not, from now on."""
-        event.stop()
-        self._wanted = not self._preview.display
-        self._tell()
-
     def take(self, preview: Preview) -> None:
         """Show all of it."""
         self._shown = preview

@@ -13,7 +13,7 @@ from textual import events
 from pi_trio.remote.interface import Destination
 from pi_tui.keymap import keys_of
 from pi_tui.screens.text import TextScreen
-from pi_tui.tree_rows import SHOWS
+from pi_tui.tree_shown import SHOWS
 
 pytestmark = pytest.mark.asyncio
 

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 from pi_trio.session.tree import EntryHead
 from pi_tui.outline import SUBSTANCE, Code, Outline, letter
-from pi_tui.tree_rows import DEEPEST, SHOWS, Row, Rows, Show
+from pi_tui.tree_rows import DEEPEST, Row, Rows
+from pi_tui.tree_shown import SHOWS, Show
 
 
 def heads(*lines: str) -> list[EntryHead]:
