@@ -1,7 +1,7 @@
-"""Putting text on the clipboard: by a tool of the system, or through the terminal, or into a file.
+"""Copying, by the best way that there is: a tool of the desktop, the terminal, or a file.
 
-A terminal takes it in an OSC 52 sequence, through tmux when that stands between; whether it did
-is not told. Only a key of the user leads here, never a text.
+A tool knows whether it worked. A terminal that is sent OSC 52 does not answer, so what is said
+afterwards names the way that was taken, and where nothing else is left a file is written.
 """
 
 from __future__ import annotations
@@ -9,81 +9,89 @@ from __future__ import annotations
 import asyncio
 import base64
 import os
-import shutil
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from shutil import which
 
-if TYPE_CHECKING:
-    from textual.app import App
+from attrs import frozen
 
-__all__ = ["copy", "native_tool", "sequence"]
+__all__ = ["Clipboard", "osc52", "tools"]
 
-MOST_SEQUENCE = 74_000
-"""Bytes of base64 that terminals take in one sequence."""
+TOOL_SECONDS = 2.0
+"""A tool that takes longer is given up."""
 
-PATIENCE = 2.0
-"""Seconds that a tool may take."""
+MOST_ENCODED = 74_994
+"""Characters of OSC 52 that terminals take, as encoded; of more, some take nothing."""
 
-
-async def copy(text: str, app: App[Any]) -> str:
-    """Copy, and give a sentence that says how it went."""
-    size = f"{len(text):,} characters"
-    tool = native_tool(os.environ, sys.platform)
-    if tool is not None and await _feed(tool, text):
-        return f"copied {size} with {tool[0]}"
-    written = sequence(text, os.environ)
-    if written is not None and app._driver is not None:
-        app._driver.write(written)
-        return f"copied {size} through the terminal"
-    return f"too long for the terminal: {size} are in {await asyncio.to_thread(_file, text)}"
+_MUTE_TERMINALS = frozenset({"Apple_Terminal"})
+"""Values of TERM_PROGRAM whose terminals do not know OSC 52."""
 
 
-def native_tool(environment: Mapping[str, str], platform: str) -> Sequence[str] | None:
-    """The command that takes what is to be copied, if there is one; over SSH its screen is another's."""
-    if environment.get("SSH_CONNECTION") or environment.get("SSH_TTY"):
-        return None
-    tools: list[tuple[str, ...]] = [("pbcopy",)] if platform == "darwin" else []
-    if environment.get("WAYLAND_DISPLAY"):
-        tools.append(("wl-copy",))
-    if environment.get("DISPLAY"):
-        tools += [("xclip", "-selection", "clipboard"), ("xsel", "--clipboard", "--input")]
-    return next((tool for tool in tools if shutil.which(tool[0])), None)
+def tools(environ: Mapping[str, str], platform: str) -> list[list[str]]:
+    """The commands that would copy their input, best first. Over SSH they would copy on the wrong machine."""
+    if environ.get("SSH_CONNECTION") or environ.get("SSH_TTY"):
+        return []
+    if platform == "darwin":
+        return [["pbcopy"]]
+    wayland = [["wl-copy"]] if environ.get("WAYLAND_DISPLAY") else []
+    x11 = [["xclip", "-selection", "clipboard"], ["xsel", "--clipboard", "--input"]]
+    return wayland + (x11 if environ.get("DISPLAY") else [])
 
 
-def sequence(text: str, environment: Mapping[str, str]) -> str | None:
-    """What a terminal takes for a copy; None if it is too long for one."""
-    data = base64.b64encode(text.encode("utf-8", "replace")).decode()
-    if len(data) > MOST_SEQUENCE:
-        return None
-    plain = f"\x1b]52;c;{data}\x07"
-    return f"\x1bPtmux;\x1b{plain}\x1b\\" if environment.get("TMUX") else plain
+def osc52(text: str, environ: Mapping[str, str]) -> str:
+    """The sequence that has the terminal copy, through tmux too. Empty if it is known not to work."""
+    encoded = base64.b64encode(text.encode("utf-8", "replace")).decode()
+    terminal = environ.get("TERM", "")
+    if len(encoded) > MOST_ENCODED or environ.get("TERM_PROGRAM") in _MUTE_TERMINALS or terminal == "linux":
+        return ""
+    sequence = f"\x1b]52;c;{encoded}\x07"
+    if "TMUX" not in environ:
+        return sequence
+    # tmux takes it for its own buffer, and hands the wrapped one on to the terminal around it.
+    return sequence + "\x1bPtmux;" + sequence.replace("\x1b", "\x1b\x1b") + "\x1b\\"
 
 
-async def _feed(tool: Sequence[str], text: str) -> bool:
-    """Whether the tool took it."""
+@frozen
+class Clipboard:
+    """`send` writes to the terminal."""
+
+    send: Callable[[str], object]
+    environ: Mapping[str, str] = os.environ
+    platform: str = sys.platform
+
+    async def copy(self, text: str) -> str:
+        """Copy a text, and say how. Raises `OSError` if not even a file could be written."""
+        for command in tools(self.environ, self.platform):
+            if which(command[0], path=self.environ.get("PATH")) and await _fed(command, text):
+                return f"copied with {command[0]}"
+        if sequence := osc52(text, self.environ):
+            self.send(sequence)
+            return "copied through the terminal"
+        return f"copied into {_kept(text)}"
+
+
+async def _fed(command: list[str], text: str) -> bool:
+    """Whether a tool took the text. Some go on in the background, and must not hold an output of ours."""
+    nowhere = asyncio.subprocess.DEVNULL
     try:
         process = await asyncio.create_subprocess_exec(
-            *tool,
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.DEVNULL,
-            stderr=asyncio.subprocess.DEVNULL,
+            *command, stdin=asyncio.subprocess.PIPE, stdout=nowhere, stderr=nowhere
         )
     except OSError:
         return False
     try:
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(TOOL_SECONDS):
             await process.communicate(text.encode("utf-8", "replace"))
     except TimeoutError:
         process.kill()
         await process.wait()
-        return False
     return process.returncode == 0
 
 
-def _file(text: str) -> str:
-    descriptor, path = tempfile.mkstemp(prefix="pi-trio-copy-", suffix=".txt")  # readable by its owner alone
-    with os.fdopen(descriptor, "w", encoding="utf-8", errors="replace") as file:
+def _kept(text: str) -> str:
+    """A new file with the text, for its owner alone."""
+    number, path = tempfile.mkstemp(prefix="pi-tui-copy-", suffix=".txt")
+    with os.fdopen(number, "w", encoding="utf-8", errors="replace") as file:
         file.write(text)
     return path

@@ -66,9 +66,15 @@ class TreeKeys:
             await self._work.label(row, label)
 
     async def _copy(self, row: Row) -> None:
-        from pi_tui.clipboard import copy
+        from pi_tui.clipboard import Clipboard
 
-        self._screen.tell(await copy(await self._work.text(row), self._screen.app))
+        text = await self._work.text(row)
+        self._screen.tell(f"{len(text):,} characters {await Clipboard(self._write).copy(text)}")
+
+    def _write(self, sequence: str) -> None:
+        driver = self._screen.app._driver  # Textual's own way to a clipboard cannot speak through tmux
+        if driver is not None:
+            driver.write(sequence)
 
     async def _export(self, row: Row) -> None:
         text = (

@@ -261,7 +261,7 @@ async def test_y_copies_what_was_said(open_screen, tmp_path, monkeypatch):
         monkeypatch.delenv(name, raising=False)
     async with open_screen(entries=branched()) as screen:
         await screen.press("ctrl+t", "home", "y")
-        await screen.until(lambda: "copied 8 characters with xclip" in screen.status)
+        await screen.until(lambda: "8 characters copied with xclip" in screen.status)
         assert kept.read_text() == "said one"
 
 
