@@ -44,7 +44,8 @@ def dumps(value: Any) -> bytes:
     Raises `TypeError` or `ValueError` for what JSON cannot say.
     """
     try:
-        return orjson.dumps(value)
+        # A copy of just the size: orjson's own result holds on to its whole buffer, kilobytes of it.
+        return bytes(memoryview(orjson.dumps(value)))
     except TypeError:  # orjson.JSONEncodeError: surrogates, 64 bits, more than 254 levels
         return json.dumps(value, ensure_ascii=True, separators=(",", ":"), allow_nan=False).encode()
 

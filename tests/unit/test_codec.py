@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import sys
+import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, ClassVar
@@ -268,3 +270,15 @@ def test_an_optional_field_of_another_shape_counts_as_left_out() -> None:
     block = message_from_json({"role": "user", "content": [{"type": "text", "text": 5}]})
     assert to_json(block)["content"] == [{"type": "text", "text": 5}]
     assert text_of(block.content) == ""
+
+
+def test_what_was_encoded_holds_no_more_memory_than_it_needs() -> None:
+    """ME-01: thousands of encoded messages are kept for the next request."""
+    tracemalloc.start()
+    try:
+        before, _ = tracemalloc.get_traced_memory()
+        kept = [dumps({"role": "user", "content": f"{number}" * 20}) for number in range(1000)]
+        after, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert after - before < 2 * sum(map(sys.getsizeof, kept))
