@@ -116,11 +116,12 @@ class SessionTree(LineView, can_focus=True):
         store = self.store
         if self.rows.outline is not store.outline:
             self._renew()
-        version = (store.outline.version, store.leaf_id, len(store.labels), self.rows.show)
-        if version != self._synced:
+        about = store.session.name, store.running, store.cost, self._lines_per_row
+        version = (store.outline.version, store.leaf_id, self.rows.show, *about)
+        if version != self._synced:  # deltas of an answer draw nothing here
             self._synced = version
             self._lay_out()
-        self.set_line_count(len(self.rows) * self._lines_per_row + HEAD)
+            self.set_line_count(len(self.rows) * self._lines_per_row + HEAD)
 
     def to_leaf(self) -> None:
         """Put the cursor on where the session is."""
@@ -251,7 +252,7 @@ class SessionTree(LineView, can_focus=True):
 
     def _fold(self, at: int) -> None:
         self._at = self.rows[at].id if at < len(self.rows) else None
-        self._lay_out()
+        self._synced = ()
         self.sync()
         self._move_to(self._cursor)
 
@@ -291,6 +292,7 @@ class SessionTree(LineView, can_focus=True):
         self.refresh()
 
     def on_blur(self) -> None:
+        self.search.typing = False
         self.refresh()
 
     # ---------------------------------------------------------------- drawing

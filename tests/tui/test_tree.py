@@ -111,6 +111,18 @@ async def test_the_turn_that_runs_says_so_and_the_cursor_stays(open_screen):
         await screen.until(lambda: "■ stopped" in row_of(screen, "wait for it"))
 
 
+async def test_what_streams_draws_no_tree(open_screen):
+    """Only entries change it, so an answer of any length costs it nothing."""
+    async with open_screen(entries=branched(), answers={"talk": "words " * 2000}) as screen:
+        tree, laid_out = tree_of(screen), []
+        lay_out = tree._lay_out
+        tree._lay_out = lambda: (laid_out.append(1), lay_out())
+        await screen.send("talk")
+        await screen.until(lambda: screen.main.live.store.turn_number == 3)
+        await screen.idle()
+        assert len(laid_out) <= 6
+
+
 # ---------------------------------------------------------------- filters
 
 
