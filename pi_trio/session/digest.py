@@ -14,15 +14,20 @@ MOST_CHARACTERS = 300
 """Of a text that is one line in a list."""
 
 
+_STOPPED = ("aborted", "aborted_before_start", "outcome_unknown", "not_started")
+"""Codes of results of calls that were stopped, or not begun, because the turn was."""
+
+
 @frozen
 class Digest:
     """Some entries of a path, in order, in one value.
 
-    `text` is the beginning of what the first of them says, `timestamp` when it was written. `tools` counts
-    results of calls, `answers` those of models; `files` are the paths that calls of `edit` and
-    `write` named. `context` is the size of the last request and its answer in tokens, 0 for
-    unknown; `cost` is in US dollars. `model` and `stop_reason` are those of the last answer.
-    `failed` says that the first entry is the result of a call that failed.
+    `text` is the beginning of what the first of them says, `timestamp` when it was written.
+    `tools` counts results of calls, `answers` those of models; `files` are the paths that calls of
+    `edit` and `write` named. `context` is the size of the last request and its answer in tokens, 0
+    for unknown; `cost` is in US dollars. `model` and `stop_reason` are those of the last answer;
+    the reason is `aborted` also where a call of it was stopped. `failed` says that the first entry
+    is the result of a call that failed.
     """
 
     text: str = ""
@@ -58,7 +63,7 @@ def merged(first: Digest, then: Digest) -> Digest:
         context=then.context or first.context,
         cost=first.cost + then.cost,
         model=then.model or first.model,
-        stop_reason=then.stop_reason if then.answers else first.stop_reason,
+        stop_reason=then.stop_reason if then.answers or then.stop_reason else first.stop_reason,
         failed=first.failed,
     )
 
@@ -71,7 +76,13 @@ def _sums(entry: Mapping[str, Any]) -> Digest:
     usage = _mapping(message.get("usage"))
     match message.get("role"):
         case "toolResult":
-            return Digest(tools=1, cost=_cost(usage), failed=bool(message.get("isError")))
+            code = _mapping(message.get("details")).get("code")
+            return Digest(
+                tools=1,
+                cost=_cost(usage),
+                stop_reason="aborted" if code in _STOPPED else "",
+                failed=bool(message.get("isError")),
+            )
         case "assistant":
             total = usage.get("totalTokens")
             return Digest(

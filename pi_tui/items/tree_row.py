@@ -145,10 +145,9 @@ def _figures(row: Row, told: Digest | None, mark: Mark, columns: Columns, theme:
 def _state(told: Digest, mark: Mark) -> tuple[str, str]:
     if mark.doing:
         return mark.doing, "accent"
-    if told.failed:
-        return "✗ failed", "error"
-    state = _STATES.get(told.stop_reason, "")
-    return state, "warning" if told.stop_reason == "aborted" else "error"
+    if told.stop_reason in _STATES:
+        return _STATES[told.stop_reason], "warning" if told.stop_reason == "aborted" else "error"
+    return ("✗ failed", "error") if told.failed else ("", "dim")
 
 
 def _summary(row: Row, told: Digest | None, mark: Mark) -> str:

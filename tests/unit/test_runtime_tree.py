@@ -90,6 +90,13 @@ def test_a_digest_grows_as_its_turn_does():
     assert merged(digest(TURN[:2]), digest(TURN[2:])) == digest(TURN)
 
 
+def test_a_turn_whose_call_was_stopped_is_stopped():
+    stopped = result("r1", "a", "bash", "")
+    stopped["message"]["details"] = {"code": "aborted"}
+    assert digest([*TURN[:2], stopped, TURN[3]]).stop_reason == "aborted"
+    assert digest([*TURN[:2], stopped, answer("c", "r1", stopReason="stop")]).stop_reason == "stop"
+
+
 @pytest.mark.parametrize(
     ("of", "text"),
     [
