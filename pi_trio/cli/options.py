@@ -114,13 +114,18 @@ def parse(parser: argparse.ArgumentParser, argv: Sequence[str]) -> argparse.Name
 
 
 def runtime_config(namespace: argparse.Namespace) -> RuntimeConfig:
-    """What a runtime is opened with. Raises `ConfigError`, and `UsageError` for options that do not fit."""
+    """What a runtime is opened with. Raises `ConfigError`, and `UsageError` for options that do not fit.
+
+    From now on commands cannot read the keys in this process's environment.
+    """
+    from pi_trio.cli.own_environment import hide_keys
     from pi_trio.resources.config import RuntimeConfig
     from pi_trio.resources.paths import absolute
 
     for extension in map(absolute, namespace.extensions):
         if not os.path.lexists(extension):
             raise UsageError(f"there is no extension {extension}")
+    hide_keys()
     return RuntimeConfig.load(
         model=_reference(namespace.provider, namespace.model),
         thinking_level=namespace.thinking,

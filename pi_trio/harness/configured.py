@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from functools import partial
+from itertools import chain
 
 from attrs import frozen
 
-from pi_trio.approval import GateMode
 from pi_trio.compaction.plan import CompactionSettings
 from pi_trio.errors import ConfigError
 from pi_trio.harness.options import HarnessOptions
@@ -17,7 +18,7 @@ from pi_trio.resources.config import RuntimeConfig
 from pi_trio.tool import Tool
 from pi_trio.tools import READING_TOOLS, TOOL_NAMES, chosen_tools, coding_tools
 from pi_trio.tools.environment import LocalEnvironment
-from pi_trio.tools.gate import Policy
+from pi_trio.tools.policy import Policy
 
 __all__ = ["ToolChoice", "gate_policy", "harness_options", "tool_choice"]
 
@@ -45,13 +46,20 @@ class ToolChoice:
     active: tuple[str, ...]
 
 
-def tool_choice(config: RuntimeConfig, environment: LocalEnvironment, mode: GateMode) -> ToolChoice:
-    """The tools of a session that works in this environment."""
+def tool_choice(config: RuntimeConfig, environment: LocalEnvironment, policy: Policy) -> ToolChoice:
+    """The tools of a session that works in this environment, each held to what it was allowed."""
     chosen = chosen_tools(config.settings.default_tools)
-    if mode == "read-only":  # nobody may switch another on
-        return ToolChoice(tuple(coding_tools(environment, READING_TOOLS)), READING_TOOLS)
+    if policy.mode == "read-only":  # nobody may switch another on
+        return ToolChoice(_checked_tools(environment, policy, READING_TOOLS), READING_TOOLS)
     names = dict.fromkeys((*chosen, *TOOL_NAMES))  # the chosen ones in the order of the choice
-    return ToolChoice(tuple(coding_tools(environment, names)), chosen)
+    return ToolChoice(_checked_tools(environment, policy, names), chosen)
+
+
+def _checked_tools(environment: LocalEnvironment, policy: Policy, names: Iterable[str]) -> tuple[Tool, ...]:
+    def checked(name: str) -> LocalEnvironment:
+        return environment.checked(partial(policy.check, name), policy.unread)
+
+    return tuple(chain.from_iterable(coding_tools(checked(name), [name]) for name in names))
 
 
 def harness_options(

@@ -50,7 +50,8 @@ from pi_trio.session.entries import LabelEntry
 from pi_trio.session.repository import SessionRepository
 from pi_trio.session.session import Session
 from pi_trio.tools.environment import LocalEnvironment
-from pi_trio.tools.gate import Gate, Policy, edit_preview
+from pi_trio.tools.gate import Gate, edit_preview
+from pi_trio.tools.policy import Policy
 
 __all__ = ["LocalRuntime", "open_runtime"]
 
@@ -262,7 +263,7 @@ class LocalRuntime:
         hosted = self._open(session_id)
         hosted.policy.mode = mode
         hosted.furnishing.set_tools(
-            hosted.harness, tool_choice(hosted.furnishing.config, hosted.environment, mode)
+            hosted.harness, tool_choice(hosted.furnishing.config, hosted.environment, hosted.policy)
         )
 
     # ------------------------------------------------------------------ the tree
@@ -411,12 +412,15 @@ class LocalRuntime:
         furnishing = Furnishing(self.config if cwd == self.config.cwd else self.config.at(cwd))
         settings = furnishing.config.settings
         environment = LocalEnvironment(
-            cwd, shell=settings.shell_path, command_prefix=settings.shell_command_prefix or ""
+            cwd,
+            shell=settings.shell_path,
+            command_prefix=settings.shell_command_prefix or "",
+            keep_logs=not self.config.no_session,
         )
         policy = gate_policy(furnishing.config, environment)
         harness = AgentHarness(
             session,
-            self._options(environment, furnishing, policy.mode),
+            self._options(environment, furnishing, policy),
             self._nursery,
             model=choice.model,
             thinking_level=choose_level(self.config, session, choice),
@@ -436,19 +440,19 @@ class LocalRuntime:
 
     def _furnish(self, hosted: _Hosted) -> None:
         """Give the harness its options: the gate has the last word on calls, after all extensions."""
-        options = self._options(hosted.environment, hosted.furnishing, hosted.policy.mode)
+        options = self._options(hosted.environment, hosted.furnishing, hosted.policy)
         hooks = Hooks(before_tool_call=hosted.gate.before_tool_call)
         hosted.harness.options = evolve(options, hooks=hooks)
         hosted.furnishing.load(hosted.harness, self.registry)
 
     def _options(
-        self, environment: LocalEnvironment, furnishing: Furnishing, mode: GateMode
+        self, environment: LocalEnvironment, furnishing: Furnishing, policy: Policy
     ) -> HarnessOptions:
         return harness_options(
             furnishing.config,
             stream_function=self.registry.stream_function,
             credential=self._credential,
-            choice=tool_choice(furnishing.config, environment, mode),
+            choice=tool_choice(furnishing.config, environment, policy),
             sections=furnishing.sections,
         )
 
