@@ -84,12 +84,29 @@ KEYS = (
     Key("tui.select.pageDown", "pagedown", "move_page(1)", "page down", "tree"),
     Key("app.tree.first", "home,g", "move_to(0)", "first row", "tree"),
     Key("app.tree.last", "end,G", "move_to(-1)", "last row", "tree"),
-    Key("tui.select.confirm", "enter", "go", "go there; a running turn is stopped first", "tree"),
-    Key("app.tree.summarise", "s", "summarise", "go there, and sum up what is left", "tree"),
-    Key("app.tree.branch", "b", "branch", "edit this prompt as a new branch", "tree"),
-    Key("app.tree.fork", "f", "fork", "fork into a new session", "tree"),
-    Key("app.tree.back", "minus", "back", "back to where you were", "tree"),
-    Key("app.tree.entries", "o", "entries", "show turns, or every message", "tree"),
+    Key("tui.select.confirm", "enter", "choose('go')", "go there; a running turn is stopped first", "tree"),
+    Key("app.tree.summarise", "s", "choose('summarise')", "go there, and sum up what is left", "tree"),
+    Key("app.tree.summariseWith", "S", "choose('instruct')", "the same, saying what matters", "tree"),
+    Key("app.tree.branch", "b", "choose('branch')", "edit this prompt as a new branch", "tree"),
+    Key("app.tree.fork", "f", "choose('fork')", "fork into a new session", "tree"),
+    Key("app.tree.clone", "c", "choose('clone')", "a new session with all up to here", "tree"),
+    Key("app.tree.back", "minus", "choose('back')", "back to where you were", "tree"),
+    Key("app.tree.editLabel", "l", "choose('label')", "label; an empty one takes it away", "tree"),
+    Key("app.tree.copy", "y", "choose('copy')", "copy what was said", "tree"),
+    Key("app.tree.export", "e", "choose('export')", "export this branch to a file", "tree"),
+    Key("app.tree.search", "slash", "search", "search; esc ends it", "tree"),
+    Key("app.tree.next", "n", "next(1)", "next found, or next branch point", "tree"),
+    Key("app.tree.previous", "N", "next(-1)", "the one before", "tree"),
+    Key("app.tree.foldOrUp", "left,ctrl+left,alt+left", "fold", "fold; to where a branch begins", "tree"),
+    Key("app.tree.unfoldOrDown", "right,ctrl+right,alt+right", "unfold", "unfold; next branch", "tree"),
+    Key("app.tree.filter.cycleForward", "o", "cycle(1)", "show turns, or entries, and which", "tree"),
+    Key("app.tree.filter.cycleBackward", "O", "cycle(-1)", "the same, the other way round", "tree"),
+    Key("app.tree.filter.default", "d", "show('default')", "entries, without records", "tree"),
+    Key("app.tree.filter.noTools", "t", "show('no-tools')", "entries, without results", "tree"),
+    Key("app.tree.filter.userOnly", "u,ctrl+u", "show('user-only')", "prompts only", "tree"),
+    Key("app.tree.filter.labeledOnly", "L", "show('labeled-only')", "labelled entries only", "tree"),
+    Key("app.tree.filter.all", "a", "show('all')", "all entries; again: turns", "tree"),
+    Key("app.tree.preview", "p", "preview", "preview of this row, or not", "tree"),
     Key("app.tools.previous", "left_square_bracket,left,up,k", "move(-1)", "previous call", "tools"),
     Key("app.tools.next", "right_square_bracket,right,down,j", "move(1)", "next call", "tools"),
     Key("app.tools.stop", "x", "stop", "stop this call only", "tools"),
@@ -116,16 +133,19 @@ _PUNCTUATION = {
     "`": "grave_accent",
     "'": "apostrophe",
 }
-_LABELS = {name: sign for sign, name in _PUNCTUATION.items()} | {
-    "escape": "esc",
-    "pageup": "PgUp",
-    "pagedown": "PgDn",
-    "up": "↑",
-    "down": "↓",
-    "left": "←",
-    "right": "→",
-    "G": "shift+g",
-}
+_LABELS = (
+    {name: sign for sign, name in _PUNCTUATION.items()}
+    | {
+        "escape": "esc",
+        "pageup": "PgUp",
+        "pagedown": "PgDn",
+        "up": "↑",
+        "down": "↓",
+        "left": "←",
+        "right": "→",
+    }
+    | {letter: f"shift+{letter.lower()}" for letter in "GLNOS"}
+)
 
 
 def keys_of(area: Area) -> tuple[Key, ...]:
@@ -186,8 +206,10 @@ def _overrides(data: Mapping[str, Any], path: Path) -> dict[str, str]:
 
 
 def _textual_name(key: str) -> str:
-    """`ctrl+pageUp` -> `ctrl+pageup`, `-` -> `minus`."""
+    """`ctrl+pageUp` -> `ctrl+pageup`, `-` -> `minus`, `shift+l` -> `L`."""
     modifiers, _, name = key.rpartition("+") if not key.endswith("+") else (key[:-2], "", "plus")
     ordered = "+".join(sorted(modifiers.lower().split("+"))) if modifiers else ""
     plain = _PUNCTUATION.get(name, name if len(name) == 1 else name.lower())
+    if ordered == "shift" and len(plain) == 1:
+        return plain.upper()
     return f"{ordered}+{plain}" if ordered else plain

@@ -85,6 +85,8 @@ def _offers_to_go_on(now: Situation) -> bool:
 
 def _hinted(now: Situation) -> Mapping[str, str]:
     """The actions that are worth a hint, and what they do now."""
+    if now.searching:
+        return {"tui.select.confirm": "ends writing, then n N next"}
     if now.in_pane and now.pane == "tree":
         return {
             "tui.select.confirm": "go",
@@ -164,8 +166,8 @@ def _cost(store: SessionStore, theme: Theme) -> Part:
 
 
 def _branch(store: SessionStore, theme: Theme) -> Part:
-    flat = store.tree
-    if flat.branches < 2:
+    branches, branch = store.outline.branches, store.outline.branch(store.leaf_id)
+    if branches < 2:
         return Part((), 3)
-    mark = f"⎇ {flat.branch}/{flat.branches}" if flat.branch else f"⎇ {flat.branches}"
+    mark = f"⎇ {branch}/{branches}" if branch else f"⎇ {branches}"
     return Part(((mark, theme["accent"]),), 3)

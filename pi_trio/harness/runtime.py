@@ -19,6 +19,8 @@ from pi_trio.events import CompactionResult, QueueUpdate, ThinkingLevelChanged
 from pi_trio.harness.choices import choose_level, choose_model, notice_of
 from pi_trio.harness.configured import gate_policy, harness_options, tool_choice
 from pi_trio.harness.context_parts import context_use
+from pi_trio.harness.destination import FileRecords
+from pi_trio.harness.finding import find_entries
 from pi_trio.harness.furnishing import Furnishing
 from pi_trio.harness.harness import AgentHarness, HarnessOptions
 from pi_trio.harness.preferences import change_preference, setting_files
@@ -35,6 +37,7 @@ from pi_trio.nursery import in_nursery, plain_nursery
 from pi_trio.remote.interface import (
     CommandInfo,
     ContextUse,
+    Destination,
     Disposition,
     ForkPosition,
     Moved,
@@ -47,6 +50,8 @@ from pi_trio.resources.paths import absolute, find_pi_dir
 from pi_trio.resources.setting_changes import Scope, SettingInfo, list_settings
 from pi_trio.resources.trust import Trust
 from pi_trio.session.branching import before, prompt_text
+from pi_trio.session.digest import Digest, digest
+from pi_trio.session.entries import LabelEntry
 from pi_trio.session.repository import SessionRepository
 from pi_trio.session.session import Session
 from pi_trio.tools.environment import LocalEnvironment
@@ -81,6 +86,7 @@ class _Hosted:
     policy: Policy
     questions: Questions
     gate: Gate
+    records: FileRecords
 
 
 class LocalRuntime:
@@ -195,6 +201,18 @@ class LocalRuntime:
         session = self._open(session_id).harness.session
         return [session.raw(each) for each in ids if each in session.tree]
 
+    async def digests(self, session_id: str, groups: Sequence[Sequence[str]]) -> list[Digest]:
+        """See `Runtime`."""
+        found = []
+        for ids in groups:
+            found.append(digest(await self.entries(session_id, ids)))
+            await trio.lowlevel.checkpoint()
+        return found
+
+    async def find_entries(self, session_id: str, text: str) -> Sequence[str]:
+        """See `Runtime`."""
+        return await find_entries(self._open(session_id).harness.session, text)
+
     # ------------------------------------------------------------------ running
 
     async def prompt(self, session_id: str, text: str, images: Sequence[ImageContent] = ()) -> Disposition:
@@ -295,6 +313,15 @@ class LocalRuntime:
             harness.navigate(leaf)
         return Moved(session_id=session_id, leaf_id=session.get_leaf_id(), text=text)
 
+    async def destination(self, session_id: str, entry_id: str) -> Destination:
+        """See `Runtime`."""
+        return await self._open(session_id).records.destination(entry_id)
+
+    async def set_label(self, session_id: str, entry_id: str, label: str | None) -> None:
+        """See `Runtime`."""
+        harness = self._open(session_id).harness
+        harness.record(LabelEntry(harness.session.entry(entry_id).id, label or None))
+
     async def compact(self, session_id: str, instructions: str = "") -> CompactionResult | None:
         """See `Runtime`."""
         return await self._open(session_id).harness.compact(instructions)
@@ -368,18 +395,15 @@ class LocalRuntime:
         """Bring over what pi has; see `resources.import_pi`. Cancelling waits for the copy under way."""
         return await trio.to_thread.run_sync(partial(import_pi, find_pi_dir(), self.config, dry_run=dry_run))
 
-    async def export(self, session_id: str, path: str | None) -> str:
-        """Write a session to a new file; without a `path` as a page in its folder. Gives the file's path.
-
-        A relative path begins there, too. Raises `UsageError` and `StorageError`.
-        """
+    async def export(self, session_id: str, path: str | None, leaf_id: str | None = None) -> str:
+        """See `Runtime`."""
         from pi_trio.session.export.file import export_session
 
         hosted = self._open(session_id)
         session, folder = hosted.harness.session, hosted.environment.cwd
         name = path or f"session-{session.id}.html"
         target = absolute(name) if name.startswith("~/") else folder / name
-        export_session(session, target, replace=path is None)
+        export_session(session, target, leaf_id=leaf_id, replace=path is None)
         return str(target)
 
     async def doctor(self, session_id: str) -> Sequence[str]:
@@ -465,7 +489,8 @@ class LocalRuntime:
             lambda tool, args: edit_preview(environment, tool, args),
         )
         shell = UserShell(environment, harness.hub, harness.add)
-        hosted = _Hosted(harness, environment, furnishing, shell, policy, questions, gate)
+        records = FileRecords(session)
+        hosted = _Hosted(harness, environment, furnishing, shell, policy, questions, gate, records)
         self._hosted[session.id] = hosted
         self._furnish(hosted)
         return self._snapshot(session.id)
@@ -510,6 +535,7 @@ class LocalRuntime:
             seq=harness.hub.seq,
             heads=tuple(session.heads),
             leaf_id=session.get_leaf_id(),
+            labels=session.labels(),
             running=harness.running,
             streaming=harness.streaming,
             running_calls=harness.running_calls,

@@ -16,8 +16,9 @@ from pi_trio.approval import Answer, GateMode, Question
 from pi_trio.events import CompactionResult, QueueUpdate, ToolExecutionStart
 from pi_trio.hub import Outbox
 from pi_trio.llm.protocol import Model
-from pi_trio.messages import AssistantMessage, BashExecutionMessage, ImageContent
+from pi_trio.messages import EMPTY, AssistantMessage, BashExecutionMessage, ImageContent
 from pi_trio.resources.trust import Trust
+from pi_trio.session.digest import Digest
 from pi_trio.session.tree import EntryHead
 
 __all__ = [
@@ -25,6 +26,7 @@ __all__ = [
     "CommandSource",
     "ContextPart",
     "ContextUse",
+    "Destination",
     "Disposition",
     "Files",
     "ForkPosition",
@@ -76,6 +78,7 @@ class Snapshot:
     `unsaved` counts the entries that there was no room for yet on the disk.
     `findings` are sentences about what was odd in the file. `notice` says what a person should
     know before the first prompt, such as which credential was found. `questions` wait for `Runtime.answer`.
+    `labels` are those of entries, by id.
     """
 
     session: SessionInfo
@@ -83,6 +86,7 @@ class Snapshot:
     seq: int
     heads: tuple[EntryHead, ...]
     leaf_id: str | None
+    labels: Mapping[str, str] = EMPTY
     running: bool
     streaming: AssistantMessage | None
     running_calls: tuple[ToolExecutionStart, ...]
@@ -129,6 +133,24 @@ class ContextUse:
     measured: bool
 
 
+@frozen(kw_only=True)
+class Destination:
+    """What going to an entry would find. Files stay as they are: nobody moves them.
+
+    `leaf_id` is where the leaf would be. `context` is in tokens, None where it is not known.
+    `model` and `thinking_level` are those that were used there. `differ` are paths whose content
+    is now another than it was there, of `compared` ones: those that tools touched, with their
+    content on record, before or after that place.
+    """
+
+    leaf_id: str | None
+    context: int | None = None
+    model: str | None = None
+    thinking_level: str | None = None
+    differ: tuple[str, ...] = ()
+    compared: int = 0
+
+
 class Runtime(Protocol):
     """Holds sessions and runs them. Raises `PiError`s; cancelling a call undoes nothing."""
 
@@ -155,6 +177,30 @@ class Runtime(Protocol):
 
     async def entries(self, session_id: str, ids: Sequence[str]) -> list[Mapping[str, Any]]:
         """The bodies of these entries, in the order asked; unknown ids are left out."""
+
+    async def digests(self, session_id: str, groups: Sequence[Sequence[str]]) -> list[Digest]:
+        """What a list shows of entries, a value for each group of ids; unknown ids are left out."""
+
+    async def find_entries(self, session_id: str, text: str) -> Sequence[str]:
+        """The ids of entries that have all words of `text`, in file order, the newest 5000 at most.
+
+        Looked at are what was said, calls and their results, the session's names, and labels,
+        which give the entry that they are on.
+        """
+
+    async def destination(self, session_id: str, entry_id: str) -> Destination:
+        """What going to an entry would find; at a prompt, before it. Raises `UsageError`."""
+
+    async def set_label(self, session_id: str, entry_id: str, label: str | None) -> None:
+        """Put a label on an entry; None takes it away. Raises `UsageError` for an unknown entry."""
+
+    async def export(self, session_id: str, path: str | None, leaf_id: str | None = None) -> str:
+        """Write a session to a new file, as the ending of its name says. Gives the file's path.
+
+        Markdown and JSON lines are of the branch that ends at `leaf_id`, without it the current
+        one; a page has all branches and opens there. Without a `path` it is a page in the
+        session's folder, where a relative path begins, too. Raises `UsageError`, `StorageError`.
+        """
 
     async def prompt(self, session_id: str, text: str, images: Sequence[ImageContent] = ()) -> Disposition:
         """Start a turn. Raises `BusyError` while a run is in progress."""

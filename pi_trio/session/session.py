@@ -166,14 +166,22 @@ class Session(Appending):
             self._name = _clean_name(entry) if entry is not None else ""
         return self._name or None
 
+    def labels(self) -> Mapping[str, str]:
+        """The labels of entries by their ids, of each the last one in file order."""
+        return {each: label for each, label in self._last_labels().items() if label}
+
     def label_of(self, entry_id: str) -> str | None:
-        """The entry's label, the last one in file order."""
+        """The entry's label."""
+        return self._last_labels().get(entry_id) or None
+
+    def _last_labels(self) -> Mapping[str, str]:
+        """Also those that were taken away, as empty texts."""
         if self._labels is None:
             self._labels = {}
             for head in self.heads:
                 if head.type == "label":
                     self._note(self.entry(head.id))
-        return self._labels.get(entry_id) or None
+        return self._labels
 
     # ---- reading
 

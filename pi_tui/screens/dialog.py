@@ -34,6 +34,9 @@ class Dialog(ModalScreen[T]):
     most = 0.6
     """The part of the screen's height that the lines may take."""
 
+    keys_for = "Details"
+    """The part that keys are for at first."""
+
     def __init__(
         self, title: str, hint: str, theme: Theme, clock: Callable[[], float], *, deaf: float = DEAF
     ) -> None:
@@ -54,7 +57,7 @@ class Dialog(ModalScreen[T]):
     def on_mount(self) -> None:
         """Nothing else takes keys now."""
         self.query_one(Rule).tell(self._heading, "borderAccent")
-        self.query_one(Details).focus()
+        self.query_one(self.keys_for).focus()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Answers are not heard at first."""

@@ -41,6 +41,7 @@ from pi_tui.widgets.tool_pane import ToolPane
         (Situation(running=True, draft=True), Step.ABORT),
         (Situation(running=True, stopping=True), Step.STOPPING),
         (Situation(running=True, pane="tree"), Step.LEAVE_PANE),
+        (Situation(running=True, pane="tree", searching=True), Step.END_SEARCH),
         (Situation(running=True, listing=True), Step.CLOSE_LIST),
         (Situation(running=True, shell=True), Step.STOP_SHELL),
         (Situation(running=True, summarising=True), Step.STOP_SUMMARY),
@@ -164,7 +165,7 @@ def test_the_users_keys_in_pis_names(tmp_path: Path):
     assert load_keymap(path) == {
         "app.session.tree": "ctrl+pageup",
         "app.tools.expand": UNBOUND,
-        "app.tree.back": "minus,shift+u",
+        "app.tree.back": "minus,U",
     }
     assert load_keymap(tmp_path / "none.json") == {}
 

@@ -218,7 +218,7 @@ def test_navigating_rebuilds_the_path_and_keeps_bodies():
     assert store.structure > structure
     feed(entry("u3", "l", UserMessage.of("3")))
     assert [item.key for item in store.items] == ["u1", "a1", "u3"]
-    assert (store.tree.branch, store.tree.branches, store.turn_number) == ("B", 2, 2)
+    assert (store.outline.branch(store.leaf_id), store.outline.branches, store.turn_number) == ("B", 2, 2)
 
 
 def test_bodies_come_later():
