@@ -16,7 +16,8 @@ from pi_trio.llm.key_shapes import find_key
 from pi_trio.llm.thinking import LEVELS
 from pi_trio.prompt_tree import PromptNode, prompt_tree
 from pi_trio.remote.interface import CommandInfo, Moved, Snapshot
-from pi_trio.remote.offers import Examines, KeepsKeys
+from pi_trio.remote.offers import KeepsKeys
+from pi_trio.view_commands import VIEW_COMMANDS
 
 __all__ = ["builtin_commands"]
 
@@ -32,6 +33,11 @@ _MODES: Mapping[GateMode, str] = {
 @runtime_checkable
 class _Exports(Protocol):
     async def export(self, session_id: str, path: str | None) -> str: ...
+
+
+@runtime_checkable
+class _Examines(Protocol):
+    async def doctor(self, session_id: str) -> Sequence[str]: ...
 
 
 @runtime_checkable
@@ -253,9 +259,9 @@ async def _login_choices(context: CommandContext) -> Sequence[str]:
 
 
 async def _doctor(context: CommandContext, _arguments: str) -> None:
-    if not isinstance(context.runtime, Examines):
+    if not isinstance(context.runtime, _Examines):
         raise _missing("/doctor")
-    context.tell("\n".join(await context.runtime.examine()))
+    context.tell("\n".join(await context.runtime.doctor(context.session_id)))
 
 
 async def _tour(context: CommandContext, _arguments: str) -> None:
@@ -335,6 +341,7 @@ def builtin_commands() -> Commands:
             _command("tour", "two minutes with the demo model: offline and free", _tour),
             _command("reload", "read settings, resources and extensions again", _reload),
             _command("trust", "this folder's own resources", _trust, "[yes|no|parent]", _trust_choices),
+            *VIEW_COMMANDS,
             _command("quit", "end the program", _quit),
         ]
     )

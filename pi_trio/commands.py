@@ -48,8 +48,8 @@ class CommandContext(Protocol):
         """Open a view of the program's own when the command is done. False if it has none of the kind."""
 
 
-View: TypeAlias = Literal["login", "sessions"]
-"""What only a screen has; the same can be had in another way."""
+View: TypeAlias = Literal["login", "mouse", "sessions", "settings", "theme"]
+"""What only a screen has; all of it can be had in another way, too."""
 
 Run: TypeAlias = Callable[[CommandContext, str], Awaitable[None]]
 Complete: TypeAlias = Callable[[CommandContext], Awaitable[Sequence[str]]]
@@ -73,6 +73,11 @@ class Commands:
 
     def __init__(self, builtins: Iterable[Command]) -> None:
         self._builtins = {command.info.name: command for command in builtins}
+
+    @property
+    def names(self) -> Iterable[str]:
+        """The names of the built-in commands."""
+        return self._builtins
 
     async def all(self, context: CommandContext) -> list[CommandInfo]:
         """All commands of the session: built-in ones, then extensions, templates and skills."""

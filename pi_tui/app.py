@@ -18,12 +18,16 @@ from pi_tui.attention import Attention
 from pi_tui.bridge import Bridge, OpenRuntime
 from pi_tui.history import PromptHistory
 from pi_tui.screens.main import MainScreen
-from pi_tui.theme import Theme
+from pi_tui.theme import Theme, bundled_folder
+from pi_tui.theme_choice import Themes
+from pi_tui.theming import Theming
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
+    from textual.filter import LineFilter
 
     from pi_trio.remote.interface import Runtime, Snapshot
+    from pi_tui.terminal import GroundTold
 
 __all__ = ["Ask", "PiApp"]
 
@@ -34,8 +38,11 @@ Ask: TypeAlias = Callable[[str, str, Sequence[str]], Awaitable[int | None]]
 class PiApp(App[None]):
     """`open_runtime` and `choose` are called in the runtime's thread; `choose` opens the first session.
 
-    `settle` comes before both, in the screen's thread, and may ask the user something. `history`
-    has the prompts of earlier runs; `editor` is the command of the user's own editor, if one was chosen.
+    `settle` comes before both, in the screen's thread, and may ask the user something.
+    `themes` are those that can be chosen instead of `theme`, which `choice` means now;
+    `save_theme` keeps another choice, and is called in a thread. `notices` are told first.
+    `history` has the prompts of earlier runs; `editor` is the command of the user's own editor, if
+    one was chosen.
 
     After the app has ended, `failure` is what the runtime raised or what kept it from
     starting, and `resume` the id of a session that has a file.
@@ -50,6 +57,10 @@ class PiApp(App[None]):
         choose: Callable[[Runtime], Awaitable[Snapshot]],
         theme: Theme,
         *,
+        themes: Themes | None = None,
+        choice: str = "",
+        save_theme: Callable[[str], None] | None = None,
+        notices: Sequence[str] = (),
         keymap: Mapping[str, str] | None = None,
         messages: Sequence[str] = (),
         settle: Callable[[Ask], Awaitable[None]] | None = None,
@@ -69,10 +80,13 @@ class PiApp(App[None]):
         self.attention = Attention(self._write_to_terminal, self._is_away, time.monotonic)
         self._keymap_chosen = dict(keymap or {})
         self._theme = theme
+        self._notices = notices
         self._history = history or PromptHistory()
         self._main = MainScreen(theme, self._keymap_chosen, self._history, editor)
-        self.register_theme(theme.textual())
-        self.theme = f"pi-{theme.name}"
+        self.theming = Theming(
+            self, theme, themes or Themes([bundled_folder()]), choice or theme.name, self._main.say
+        )
+        self.save_theme = save_theme
 
     @property
     def resume(self) -> str | None:
@@ -89,6 +103,22 @@ class PiApp(App[None]):
         self.set_keymap(self._keymap_chosen)
         self.call_after_refresh(self._start)
 
+    def get_line_filters(self) -> Sequence[LineFilter]:
+        """See `App`: the theme's own ground comes first, so that without colours it goes as well."""
+        ground = self.theming.ground
+        return [*([ground] if ground.enabled else ()), *super().get_line_filters()]
+
+    def use_mouse(self, on: bool) -> None:
+        """Take the mouse from the terminal, or give it back; keys scroll either way."""
+        from pi_tui.terminal import set_mouse
+
+        if self._driver is not None:
+            set_mouse(self._driver, on=on)
+
+    def on_ground_told(self, event: GroundTold) -> None:
+        """The terminal has answered."""
+        self.theming.ground_told(event.dark)
+
     async def on_event(self, event: events.Event) -> None:
         """What is typed before the first frame waits for the prompt."""
         if isinstance(event, events.Key | events.Paste) and not self._started and not event.is_forwarded:
@@ -100,6 +130,8 @@ class PiApp(App[None]):
         self._started = True
         for event in self._typed_early:
             await super().on_event(event)
+        if self._driver is not None:
+            self.theming.start(self._driver.write)
         self._main.do(asyncio.to_thread(self._history.load))
         self.run_worker(self._settle_and_start())
 
@@ -119,6 +151,8 @@ class PiApp(App[None]):
     async def _begin(self, bridge: Bridge) -> None:
         try:
             await self._main.work.begin(bridge, self._choose, self._messages)
+            for notice in self._notices:
+                self._main.say(notice)
         except PiError as error:
             self.failure = self.failure or error
             self.exit(return_code=1)

@@ -15,6 +15,7 @@ class Step(Enum):
     DISARM = "keep on"
     CLOSE_LIST = "close list"
     STOP_EDITING = "leave it as it was"
+    END_SEARCH = "end search"
     LEAVE_PANE = "back to prompt"
     STOP_SHELL = "stop command"
     STOP_SUMMARY = "stop summary"
@@ -31,8 +32,9 @@ class Situation:
     """All that the rungs depend on. `armed` is the question that the next press would answer.
 
     `summarising` goes with or without a run, `shell` is a command of the user, `listing` says
-    that completions are shown, and `owed` that an empty Enter would continue the turn. `in_queue`:
-    the keys go to the messages that wait; `editing`: one of them is in the prompt.
+    that completions are shown, `searching` that the pane is searched, and `owed` that an empty
+    Enter would continue the turn. `in_queue`: the keys go to the messages that wait; `editing`: one
+    of them is in the prompt.
     """
 
     pane: str = "stream"
@@ -43,6 +45,7 @@ class Situation:
     listing: bool = False
     in_queue: bool = False
     editing: bool = False
+    searching: bool = False
     owed: bool = False
     draft: bool = False
     armed: str = ""
@@ -66,6 +69,8 @@ def escape_step(now: Situation) -> Step:
         return Step.CLOSE_LIST
     if now.editing:
         return Step.STOP_EDITING
+    if now.searching:
+        return Step.END_SEARCH
     if now.in_pane:
         return Step.LEAVE_PANE
     stopping = _stopping(now)

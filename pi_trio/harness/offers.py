@@ -128,15 +128,6 @@ class Offers(ABC):
             pi=pi,
         )
 
-    async def examine(self) -> Sequence[str]:
-        """See `Examines`."""
-        from pi_trio.doctor import examine, told
-
-        def lines() -> list[str]:
-            return [line for title, finding in examine() for line in told(title, finding)]
-
-        return await trio.to_thread.run_sync(lines, abandon_on_cancel=True)
-
     async def complete_file(self, session_id: str, word: str) -> Sequence[str]:
         """See `CompletesFiles`."""
         folder = self.folder_of(session_id)

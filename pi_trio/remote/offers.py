@@ -14,7 +14,6 @@ from pi_trio.remote.interface import Snapshot
 
 __all__ = [
     "CompletesFiles",
-    "Examines",
     "KeepsKeys",
     "KeptSession",
     "KeyPlace",
@@ -108,14 +107,6 @@ class LooksAround(Protocol):
 
     async def surroundings(self, session_id: str) -> Surroundings:
         """What there is. Servers on this machine have a tenth of a second to answer, once."""
-
-
-@runtime_checkable
-class Examines(Protocol):
-    """Checks the machine."""
-
-    async def examine(self) -> Sequence[str]:
-        """What `pi-trio doctor` finds, in lines."""
 
 
 @runtime_checkable

@@ -27,7 +27,9 @@ from pi_tui.layout import Pane, arrange
 from pi_tui.outside import edit_outside
 from pi_tui.pictures import clipboard_image
 from pi_tui.screens.asking import Asking
+from pi_tui.screens.choosing import Choosing
 from pi_tui.screens.help import HelpScreen
+from pi_tui.screens.tree_keys import TreeKeys
 from pi_tui.status import rule_label, status_parts
 from pi_tui.theme import Theme
 from pi_tui.widgets.chrome import Rule, StatusLine, TabStrip
@@ -38,13 +40,15 @@ from pi_tui.widgets.queue import QueueList, QueueRow, Wish
 from pi_tui.work import Work
 
 if TYPE_CHECKING:
-    from pi_trio.commands import View as CommandView
+    from pi_trio.commands import View as OwnView
     from pi_tui.app import PiApp
     from pi_tui.live import LiveSession
     from pi_tui.store import SessionStore
+    from pi_tui.tree_rows import Row
     from pi_tui.widgets.body import Body
     from pi_tui.widgets.session_tree import SessionTree
     from pi_tui.widgets.tool_pane import ToolPane
+    from pi_tui.widgets.tree_view import TreeView
 
 __all__ = ["MainScreen"]
 
@@ -62,14 +66,8 @@ class MainScreen(Screen[None]):
     MainScreen #blank { height: 1fr; }
     MainScreen #entry { height: auto; }
     MainScreen #mark { width: 2; height: 1; color: $pi-accent; text-style: bold; }
-    MainScreen SessionTree.-beside { border-right: solid $pi-borderMuted; }
+    MainScreen TreeView.-beside { border-right: solid $pi-borderMuted; }
     MainScreen ToolPane.-beside { border-left: solid $pi-borderMuted; }
-    MainScreen ScrollView {
-        scrollbar-background: ansi_default; scrollbar-background-hover: ansi_default;
-        scrollbar-background-active: ansi_default;
-        scrollbar-color: $pi-borderMuted; scrollbar-color-hover: $pi-border;
-        scrollbar-color-active: $pi-accent;
-    }
     """
     BINDINGS: ClassVar[list[BindingType]] = bindings_for("everywhere")
 
@@ -90,6 +88,8 @@ class MainScreen(Screen[None]):
         self._keymap = keymap
         self.work = Work(self)
         self._asking = Asking(self, theme, keymap)
+        self._choosing = Choosing(self, theme, keymap)
+        self._tree_keys = TreeKeys(self, theme)
         self._body: Body | None = None
         self._pane: Pane = "stream"
         self._whole = False
@@ -163,6 +163,19 @@ class MainScreen(Screen[None]):
         self._armed_timer = self.set_timer(ARMED_FOR, self._disarm) if message else None
         self._refresh_chrome()
 
+    def say(self, text: str) -> None:
+        """Say something that stays: in the stream, or before there is one for a moment."""
+        if self.live is None:
+            self.tell(text)
+            return
+        self.live.store.say(text)
+        self.sync()
+
+    def restyle(self) -> None:
+        """The theme has become another."""
+        self._refresh_chrome()
+        self.refresh()
+
     def to_stream(self) -> None:
         """See `View`."""
         self._focus_pane("stream")
@@ -172,13 +185,16 @@ class MainScreen(Screen[None]):
         if self._body is not None:
             self._body.transcript.to_end()
 
-    def open_view(self, view: CommandView, argument: str) -> None:
+    async def open_view(self, view: OwnView, argument: str) -> None:
         """See `View`."""
         match view:
             case "sessions":
                 self.action_sessions()
-            case "login" if self.live is not None:
-                self.do(self._asking.login(self.live, argument))
+            case "login":
+                if self.live is not None:
+                    self.do(self._asking.login(self.live, argument))
+            case _:
+                await self._choosing.open_view(view, argument)
 
     def leave(self) -> None:
         """See `View`."""
@@ -223,14 +239,14 @@ class MainScreen(Screen[None]):
 
     def on_prompt_not_kept(self, event: Prompt.NotKept) -> None:
         """The history cannot be written; what was sent was sent."""
-        self._complain(event.problem)
+        self.say(event.problem)
 
     def on_prompt_key_caught(self, event: Prompt.KeyCaught) -> None:
         """An API key where it does not belong: it is stored, or forgotten, and never sent."""
         if event.pasted and self.live is not None:
             self.do(self._asking.login(self.live, event.provider, event.key))
         else:
-            self._complain("not sent: there is an API key in it. /login stores keys.")
+            self.say("not sent: there is an API key in it. /login stores keys.")
 
     def _with_queued(self, wish: Wish, row: QueueRow, place: int) -> None:
         """A key of the messages that wait."""
@@ -277,16 +293,27 @@ class MainScreen(Screen[None]):
 
     def on_session_tree_chosen(self, event: SessionTree.Chosen) -> None:
         """A key of the tree."""
-        row, what = event.row, event.what
-        if what == "back":
-            self.do(self.work.back())
-        elif row is not None and what == "fork":
-            self.do(self.work.fork(row))
-        elif row is not None and (
-            not self._situation.running or self._confirmed(f"{what} {row.id}", "this stops the turn")
-        ):
-            target = row.id if what == "branch" or row.kind == "entry" else row.end
-            self.do(self.work.go(target, summarise=what == "summarise"))
+        if self.live is not None:
+            self._tree_keys.run(event.what, event.row)
+
+    def on_session_tree_seen(self, event: SessionTree.Seen) -> None:
+        """Rows of the tree show something that is not known yet."""
+        if self._body is not None:
+            self.do(self.work.tree.learn(self._body.tree_pane, event.unknown))
+
+    def on_session_tree_searched(self, event: SessionTree.Searched) -> None:
+        """A search in the tree begins, or has another text."""
+        self._refresh_chrome()
+        if self._body is not None:
+            self.do(self.work.tree.search(self._body.tree_pane))
+
+    def on_tree_view_rested(self, event: TreeView.Rested) -> None:
+        """The cursor of the tree stays on a row."""
+        if self._body is not None:
+            self.do(self._preview(self._body.tree_view, event.row))
+
+    async def _preview(self, view: TreeView, row: Row) -> None:
+        view.take(await self.work.tree.preview(row))
 
     # ---------------------------------------------------------------- keys
 
@@ -309,6 +336,8 @@ class MainScreen(Screen[None]):
             case Step.STOP_EDITING:
                 self.work.queueing.stop()
                 self._refresh_chrome()
+            case Step.END_SEARCH:
+                self._end_search()
             case Step.LEAVE_PANE:
                 self._focus_pane("stream")
             case Step.ABORT:
@@ -361,6 +390,14 @@ class MainScreen(Screen[None]):
         if self.live is not None:
             self.do(self._asking.model(self.live))
 
+    def action_palette(self) -> None:
+        if self.live is not None:
+            self.do(self._choosing.palette())
+
+    def action_settings(self) -> None:
+        if self.live is not None:
+            self.do(self._choosing.settings())
+
     def action_thinking(self) -> None:
         if self.live is not None:
             self.do(self.work.next_thinking_level())
@@ -410,6 +447,7 @@ class MainScreen(Screen[None]):
             listing=bool(self.query_one(Hints).chosen),
             in_queue=self.query_one(QueueList).has_focus,
             editing=self.work.queueing.editing is not None,
+            searching=self._pane == "tree" and self._body is not None and self._body.tree_pane.search.on,
             draft=bool(self.prompt.text),
             owed=store is not None and store.owed,
             armed=self._armed,
@@ -436,16 +474,9 @@ class MainScreen(Screen[None]):
             try:
                 await task
             except PiError as error:
-                self._complain(str(error))
+                self.say(f"✗ {error}")
 
         self.run_worker(guarded())
-
-    def _complain(self, text: str) -> None:
-        if self.live is None:
-            self.tell(text)
-            return
-        self.live.store.say(f"✗ {text}")
-        self.sync()
 
     def _confirmed(self, question: str, what: str) -> bool:
         """Whether this press answers the question that an earlier one asked; if not, ask it."""
@@ -455,6 +486,15 @@ class MainScreen(Screen[None]):
         self._armed = question
         self.tell(f"{what}: press again, esc keeps on")
         return False
+
+    def may_stop(self, what: str) -> bool:
+        """Whether a turn that runs may be stopped for this: it is asked about once."""
+        return not self._situation.running or self._confirmed(what, "this stops the turn")
+
+    def _end_search(self) -> None:
+        if self._body is not None:
+            self._body.tree_pane.end_search()
+            self._refresh_chrome()
 
     def _disarm(self) -> None:
         self._armed = ""
@@ -492,6 +532,8 @@ class MainScreen(Screen[None]):
         store = self.live.store if self.live is not None else None
         if store is not None and (store.running_calls or store.shell) and self._body is not None:
             self._body.animate_running()
+        if store is not None and store.running and self._body is not None:
+            self._body.tree_pane.animate_running()
         self._refresh_chrome()
 
     def _refresh_chrome(self) -> None:
@@ -499,7 +541,8 @@ class MainScreen(Screen[None]):
         store = self.live.store if self.live is not None else None
         now = self._situation
         others = self.work.sessions.others()
-        self.query_one(StatusLine).tell(status_parts(store, now, self._message, self._theme, others))
+        parts = status_parts(store, now, self._message, self._theme, self._keymap, others)
+        self.query_one(StatusLine).tell(parts)
         if store is None:
             return
         level = f"thinking{store.thinking_level.capitalize()}"
@@ -519,5 +562,6 @@ class MainScreen(Screen[None]):
 
 def _tabs(store: SessionStore, pane: Pane) -> tuple[list[str], str]:
     running = len(store.running_calls)
-    tree = f"Tree {store.tree.branches}" if store.tree.branches > 1 else "Tree"
+    branches = store.outline.branches
+    tree = f"Tree {branches}" if branches > 1 else "Tree"
     return ["Stream", tree, f"Tools {running}" if running else "Tools"], pane.capitalize()

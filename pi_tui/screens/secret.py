@@ -28,7 +28,7 @@ class SecretScreen(Dialog[str | None]):
         Binding("escape,ctrl+c", "leave", show=False, priority=True),
     ]
 
-    first = "Input"
+    keys_for = "Input"
 
     def __init__(self, title: str, text: str, secret: str, theme: Theme, clock: Callable[[], float]) -> None:
         super().__init__(title, "enter store · esc forget it", theme, clock, deaf=0.0)

@@ -14,6 +14,7 @@ from pi_trio.llm.key_shapes import find_key
 from pi_trio.text import sanitise
 from pi_tui.hints import file_word
 from pi_tui.history import PromptHistory
+from pi_tui.keymap import keys_now
 from pi_tui.pictures import pasted_image
 from pi_tui.widgets.editor import Editor
 from pi_tui.widgets.hints import Hints
@@ -91,6 +92,7 @@ class Prompt(Editor):
         self._actions = own_actions(self, keymap)
         self._hints = hints
         self._find_hints = find_hints
+        self._question_mark_helps = "question_mark" in keys_now("app.help", keymap).split(",")
         self.suggestions: Sequence[str] = ()
         self.running = False
         self.takes_images = False
@@ -135,6 +137,10 @@ class Prompt(Editor):
     def bring(self, text: str) -> None:
         """Show an earlier prompt in the place of what is written."""
         self.write(self._written(text))
+
+    def begin(self, text: str) -> None:
+        """Write the beginning of a line, unless something is written already: then before that."""
+        self.write(text + self.text)
 
     def take_draft(self) -> str:
         """What is written, with pastes unfolded, leaving the prompt empty."""
@@ -234,7 +240,7 @@ class Prompt(Editor):
 
     async def _on_empty(self, character: str | None) -> bool:
         """What some letters do while nothing is written. False for all others."""
-        if character == "?":
+        if character == "?" and self._question_mark_helps:
             await self.screen.run_action("help")
             return True
         chosen = self._suggested(character)

@@ -7,12 +7,16 @@ import re
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from blocking_tool import EXTENSION
-from terminal_program import RESET, Terminal
+from terminal_program import PATIENCE, RESET, Terminal
+
+CONTROL = {"ctrl+z": "\x1a"}
+"""What some keys send."""
 
 
 @pytest.fixture
@@ -181,6 +185,26 @@ def test_a_session_that_is_not_there_is_one_clear_line(tmp_path: Path):
         assert RESET[0] in running.bytes
     finally:
         running.close()
+
+
+@pytest.mark.key("app.suspend")
+def test_ctrl_z_gives_the_terminal_back_until_the_program_goes_on(terminal: Terminal):
+    terminal.wait_for("demo/demo")
+    resets = terminal.bytes.count(RESET[0])
+    terminal.write(CONTROL["ctrl+z"])
+    end = time.monotonic() + PATIENCE
+    stopped = 0
+    while not stopped:
+        assert time.monotonic() < end
+        terminal.read(0.05)
+        stopped, status = os.waitpid(terminal.pid, os.WNOHANG | os.WUNTRACED)
+    assert os.WIFSTOPPED(status)
+    while terminal.read(0.05):
+        pass
+    assert terminal.bytes.count(RESET[0]) == resets + 1
+    os.kill(terminal.pid, signal.SIGCONT)
+    terminal.write("again")
+    terminal.wait_for("› again")
 
 
 def test_what_tools_print_never_reaches_the_terminal_as_it_is(terminal: Terminal):

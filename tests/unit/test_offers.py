@@ -17,7 +17,7 @@ from pi_trio.harness.runtime import LocalRuntime, open_runtime
 from pi_trio.hub import Outbox
 from pi_trio.llm import demo
 from pi_trio.messages import ImageContent, text_of
-from pi_trio.remote.offers import CompletesFiles, Examines, KeepsKeys, LooksAround, SessionShelf
+from pi_trio.remote.offers import CompletesFiles, KeepsKeys, LooksAround, SessionShelf
 from pi_trio.resources.config import RuntimeConfig
 
 KEY = "sk-ant-api03-" + "a1B2" * 10
@@ -54,7 +54,7 @@ async def _session(runtime: LocalRuntime, text: str) -> str:
 
 async def test_it_offers_all(root: Path) -> None:
     async with runtime_at(root) as runtime:
-        for offer in (SessionShelf, KeepsKeys, LooksAround, Examines, CompletesFiles):
+        for offer in (SessionShelf, KeepsKeys, LooksAround, CompletesFiles):
             assert isinstance(runtime, offer)
 
 
@@ -169,13 +169,6 @@ async def test_pis_folder_that_is_ours_is_not_offered(root: Path, monkeypatch: p
     async with runtime_at(root) as runtime:
         await _session(runtime, "hello")
         assert (await runtime.surroundings((await runtime.new_session()).session.id)).pi == ""
-
-
-async def test_the_machine_is_examined(root: Path) -> None:
-    async with runtime_at(root) as runtime:
-        lines = await runtime.examine()
-        assert any("versions: pi-trio" in line for line in lines)
-        assert any("ripgrep" in line for line in lines)
 
 
 async def test_files_of_the_sessions_folder_are_completed(root: Path) -> None:
