@@ -58,6 +58,7 @@ async def test_the_hardware_cursor_is_told_where_the_caret_is(open_screen):
         assert screen.prompt.cursor_screen_offset.x == screen.prompt.content_region.x + 7
 
 
+@pytest.mark.key("tui.editor.cursorWordLeft", "tui.editor.deleteWordBackward", "tui.editor.undo")
 async def test_chips_are_moved_over_and_deleted_as_units(open_screen):
     """TI-09: word moves, Ctrl+W and Backspace at and around two folded pastes; what is sent is right."""
     async with open_screen() as screen:
@@ -116,6 +117,14 @@ async def test_a_megabyte_is_folded_sent_whole_and_undone(open_screen, text):
         assert screen.log == [f"prompt {text.strip()}"]
 
 
+@pytest.mark.key(
+    "tui.editor.cursorWordRight",
+    "tui.editor.deleteWordForward",
+    "tui.editor.deleteToLineStart",
+    "tui.editor.deleteToLineEnd",
+    "tui.editor.yank",
+    "tui.editor.yankPop",
+)
 async def test_what_is_killed_is_yanked(open_screen):
     async with open_screen() as screen:
         prompt = screen.prompt
@@ -138,6 +147,7 @@ async def test_what_is_killed_is_yanked(open_screen):
         assert prompt.text == "xone two threez"
 
 
+@pytest.mark.key("app.editor.redo")
 async def test_undo_brings_a_cleared_draft_back(open_screen):
     async with open_screen() as screen:
         await screen.write("a long draft")
@@ -231,6 +241,7 @@ async def test_a_history_that_cannot_be_written_is_told(open_screen, tmp_path: P
         assert screen.log == ["prompt hello"]
 
 
+@pytest.mark.key("app.history.search")
 async def test_ctrl_r_searches_earlier_prompts(open_screen):
     async with open_screen(entries=conversation(12)) as screen:
         await screen.press("ctrl+r")
@@ -263,6 +274,7 @@ async def test_an_image_becomes_a_chip_where_the_model_takes_images(open_screen,
         assert screen.prompt.text == "[image #1 shot.png] what is it"
 
 
+@pytest.mark.key("app.clipboard.pasteImage")
 async def test_without_an_image_in_the_clipboard_it_is_said(open_screen, monkeypatch):
     monkeypatch.setenv("PATH", "/nowhere")
     async with open_screen() as screen:
@@ -304,6 +316,7 @@ async def test_a_key_within_a_text_is_not_sent(open_screen, before):
         assert (screen.log, history.texts) == ([], [])
 
 
+@pytest.mark.command("login")
 async def test_login_asks_for_provider_and_key(open_screen):
     async with open_screen() as screen:
         await screen.write("/login")
@@ -320,6 +333,7 @@ async def test_login_asks_for_provider_and_key(open_screen):
     ("line", "said"),
     [("/login nobody", "no provider 'nobody'"), (f"/login {KEY}", "not sent"), ("/doctor", "ok versions")],
 )
+@pytest.mark.command("doctor")
 async def test_commands_of_the_first_screen(open_screen, line, said):
     async with open_screen() as screen:
         await screen.write(line)

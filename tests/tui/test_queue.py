@@ -26,6 +26,7 @@ def _texts(queue: QueueList) -> list[str]:
     return [row.text for row in queue.rows]
 
 
+@pytest.mark.key("app.queue.up", "app.queue.edit", "app.queue.drop")
 async def test_walk_5_three_queued_one_edited_one_dropped_two_back(open_screen):
     """Walk 5: ↑ edits the second, Del drops the third, Esc gives two texts back, and none is sent."""
     async with open_screen() as screen:
@@ -46,6 +47,7 @@ async def test_walk_5_three_queued_one_edited_one_dropped_two_back(open_screen):
         assert [line for line in screen.log if line.startswith("prompt")] == ["prompt wait"]
 
 
+@pytest.mark.key("app.queue.earlier", "app.queue.later")
 async def test_messages_are_moved_among_their_own(open_screen):
     async with open_screen() as screen:
         queue = await _busy_with(screen, "one", "two")
@@ -88,6 +90,7 @@ async def test_what_has_gone_in_meanwhile_is_no_longer_edited(open_screen):
         assert screen.prompt.text == "one more"
 
 
+@pytest.mark.key("app.queue.down")
 async def test_down_past_the_last_is_the_prompt_again(open_screen):
     async with open_screen() as screen:
         queue = await _busy_with(screen, "one", "two")

@@ -49,6 +49,7 @@ async def test_a_session_in_the_background_goes_on_and_its_state_is_seen(open_sc
         await screen.until(screen.sees("may bash run?"))
 
 
+@pytest.mark.key("app.session.next")
 async def test_one_that_finished_unseen_comes_first_and_is_seen_then(open_screen):
     async with open_screen(size=(160, 40)) as screen:
         for text in ("first wait", "second", "third"):
@@ -75,6 +76,14 @@ async def test_an_empty_session_is_not_kept_open(open_screen):
         await screen.until(lambda: "no other session is open" in screen.status)
 
 
+@pytest.mark.key(
+    "tui.select.up",
+    "tui.select.down",
+    "tui.select.pageUp",
+    "tui.select.pageDown",
+    "app.sessions.open",
+    "app.session.toggleScope",
+)
 async def test_the_list_searches_and_opens(open_screen):
     async with open_screen(entries=conversation(1)) as screen:
         _keep(screen, "apples", "pears", "plums")
@@ -98,6 +107,7 @@ async def test_the_list_searches_and_opens(open_screen):
         await screen.until(lambda: "in /s/peaches" in screen.transcript_text())
 
 
+@pytest.mark.key("app.session.toggleSort")
 async def test_forks_are_below_their_origin(open_screen):
     async with open_screen() as screen:
         _keep(screen, "origin", "other")
@@ -110,6 +120,7 @@ async def test_forks_are_below_their_origin(open_screen):
         assert "└" not in screen.text()
 
 
+@pytest.mark.key("app.session.rename", "app.session.delete", "app.sessions.leave")
 async def test_a_session_is_renamed_and_deleted_after_a_question(open_screen):
     async with open_screen() as screen:
         _keep(screen, "old", "older")
@@ -129,6 +140,7 @@ async def test_a_session_is_renamed_and_deleted_after_a_question(open_screen):
         await screen.until(lambda: len(screen.app.screen_stack) == 1)
 
 
+@pytest.mark.key("app.session.copyTo")
 async def test_a_copy_works_in_another_folder(open_screen):
     async with open_screen(entries=conversation(1)) as screen:
         _keep(screen, "one")
@@ -141,6 +153,7 @@ async def test_a_copy_works_in_another_folder(open_screen):
         await screen.until(screen.sees("/nowhere is not a folder"))
 
 
+@pytest.mark.key("app.session.close")
 async def test_an_open_session_is_closed_after_a_question_if_it_works(open_screen):
     async with open_screen() as screen:
         await screen.send("wait")
@@ -185,6 +198,7 @@ async def test_the_first_screen_tells_the_place(open_screen):
             await screen.until(screen.sees(fact))
 
 
+@pytest.mark.command("resume")
 async def test_resume_alone_opens_the_list(open_screen):
     async with open_screen() as screen:
         await screen.write("/resume")
@@ -214,3 +228,12 @@ async def test_any_size_shows_the_list_and_the_picture_returns(open_screen):
             await screen.pilot.resize_terminal(width, height)
             await screen.pilot.pause()
         assert screen.text() == before
+
+
+@pytest.mark.key("app.session.resume")
+async def test_ctrl_s_lists_the_sessions_and_escape_leaves_them(open_screen):
+    async with open_screen() as screen:
+        await screen.press("ctrl+s")
+        await screen.until(lambda: isinstance(screen.app.screen, SessionsScreen))
+        await screen.press("escape")
+        await screen.until(lambda: len(screen.app.screen_stack) == 1)

@@ -250,8 +250,9 @@ def test_what_is_typed_before_the_first_frame_is_not_lost(start):
     terminal.wait_for("› typed early")
 
 
+@pytest.mark.key("app.editor.external")
 def test_the_editor_has_the_terminal_and_gives_it_back(start, tmp_path: Path):
-    """ctrl+c in there is the editor's, and the screen is whole afterwards."""
+    """ctrl+g opens it; ctrl+c in there is the editor's, and the screen is whole afterwards."""
     editor = tmp_path / "editor"
     editor.write_text(
         "#!/bin/sh\ntrap 'echo caught' INT\ncat \"$1\"\necho editor-is-here\n"

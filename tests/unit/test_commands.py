@@ -364,6 +364,7 @@ async def test_resume_alone_opens_the_list_where_there_is_one(root: Path) -> Non
         assert person.opened[-1] == ("sessions", "")
 
 
+@pytest.mark.command("tour")
 async def test_the_tour_has_a_session_of_its_own(root: Path) -> None:
     async with person_at(root) as person:
         before = person.session_id
