@@ -14,9 +14,23 @@ from attrs import frozen
 
 from pi_trio.errors import ConfigError
 
-__all__ = ["KEYS", "Area", "Key", "hint", "key_label", "keys_of", "load_keymap"]
+__all__ = [
+    "KEYS",
+    "NO_CHANGES",
+    "UNBOUND",
+    "Area",
+    "Key",
+    "hint",
+    "key_label",
+    "keys_now",
+    "keys_of",
+    "load_keymap",
+]
 
 Area: TypeAlias = Literal["everywhere", "prompt", "tree", "tools", "question"]
+
+NO_CHANGES: Mapping[str, str] = {}
+"""The keymap of somebody who has no file of it."""
 
 UNBOUND = "unbound"
 """The name of no key: what an action is bound to that the user switched off."""
@@ -47,6 +61,8 @@ KEYS = (
     Key("app.tools.pane", "f3", "tools", "tool pane", "everywhere", True),
     Key("app.tools.expand", "ctrl+o", "expand", "tool details in the stream", "everywhere", True),
     Key("app.session.new", "ctrl+n", "new_session", "new session", "everywhere", True),
+    Key("app.palette", "ctrl+p", "palette", "everything that there is, by name", "everywhere", True),
+    Key("app.settings", "f2", "settings", "the settings", "everywhere", True),
     Key("app.model.select", "ctrl+l", "model", "choose the model", "everywhere", True),
     Key("app.thinking.cycle", "shift+tab", "thinking", "next thinking level", "everywhere", True),
     Key("app.pane.next", "tab", "next_pane", "next pane", "everywhere"),
@@ -54,7 +70,7 @@ KEYS = (
     Key("tui.altScreen.pageDown", "pagedown", "page(1)", "on one page", "everywhere"),
     Key("tui.altScreen.top", "ctrl+home", "top", "to the beginning", "everywhere"),
     Key("tui.altScreen.bottom", "ctrl+end", "bottom", "to the end, and follow", "everywhere"),
-    Key("app.help", "f1,question_mark", "help", "this help (? on an empty prompt)", "everywhere"),
+    Key("app.help", "question_mark,f1", "help", "this help (? on an empty prompt)", "everywhere"),
     Key("tui.input.submit", "enter", "send", "send, or steer; empty: go on", "prompt"),
     Key("app.message.followUp", "alt+enter", "follow_up", "queue; when idle: new line", "prompt"),
     Key("tui.input.tab", "tab", "tab", "complete; or queue; or next pane", "prompt"),
@@ -143,10 +159,22 @@ def key_label(keys: str) -> str:
     return "+".join([*modifiers, _LABELS.get(name, name)])
 
 
+def keys_now(id_: str, keymap: Mapping[str, str]) -> str:
+    """The keys that an action has now, comma-separated; empty if it has none."""
+    keys = keymap.get(id_) or next(key.keys for key in KEYS if key.id == id_)
+    return "" if keys == UNBOUND else keys
+
+
 def hint(words: Mapping[str, str], keymap: Mapping[str, str]) -> str:
-    """`y once · n no`: actions by their ids, with the keys that they have now."""
-    keys = {key.id: keymap.get(key.id, key.keys) for key in KEYS}
-    return " · ".join(f"{key_label(keys[id_])} {word}" for id_, word in words.items() if keys[id_] != UNBOUND)
+    """`y once · n no`: actions by their ids, with the keys that they have now.
+
+    Several ids with blanks between them show a key each. An action without a key is left out.
+    """
+    hints = []
+    for ids, word in words.items():
+        labels = [key_label(keys) for id_ in ids.split() if (keys := keys_now(id_, keymap))]
+        hints += [f"{' '.join(labels)} {word}"] if labels else []
+    return " · ".join(hints)
 
 
 def load_keymap(path: Path) -> dict[str, str]:

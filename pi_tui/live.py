@@ -11,7 +11,9 @@ from pi_trio.events import QueueUpdate
 from pi_trio.hub import Envelope
 from pi_trio.llm.protocol import Model
 from pi_trio.remote.interface import CommandInfo, Moved, Runtime, Snapshot
+from pi_trio.resources.setting_changes import Scope, SettingInfo
 from pi_trio.session.digest import Digest
+from pi_trio.view_commands import with_settings
 from pi_tui.bridge import Bridge, Subscription
 from pi_tui.commands import Told, all_commands, completions, run_command
 from pi_tui.items.tree_preview import Preview
@@ -153,6 +155,25 @@ class LiveSession:
     async def complete(self, line: str) -> list[str]:
         """The lines that a command line may become."""
         return await self._bridge.call(lambda runtime: completions(runtime, self.id, line))
+
+    async def settings(self) -> Sequence[SettingInfo]:
+        """The settings, for a form. Raises `UsageError` if the runtime does not offer that."""
+        return await self._bridge.call(lambda runtime: with_settings(runtime).settings(self.id))
+
+    async def change_setting(self, scope: Scope, key: str, value: object) -> None:
+        """Write a setting into its file."""
+        await self._bridge.call(
+            lambda runtime: with_settings(runtime).change_setting(self.id, scope, key, value)
+        )
+
+    async def take_up_settings(self) -> str:
+        """Have the runtime read the settings again. Gives a sentence about what that led to."""
+        try:
+            findings = await self._bridge.call(lambda runtime: runtime.reload(self.id))
+        except BusyError:
+            return "The settings are saved; /reload takes them up when the turn is over."
+        self.store.adopt(await self._bridge.call(lambda runtime: runtime.snapshot(self.id)))
+        return "\n".join(["The settings are saved and hold from now on.", *findings])
 
     async def models(self) -> Sequence[Model]:
         """The models that can be chosen."""

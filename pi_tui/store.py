@@ -23,6 +23,7 @@ from pi_trio.events import (
     BashExecutionUpdate,
     CompactionEnd,
     CompactionStart,
+    ConnectionChanged,
     EntryAppended,
     ExtensionError,
     Gap,
@@ -78,6 +79,7 @@ class SessionStore:
         self._notices = 0
         self._waiting: list[Envelope] = []
         self.shell: Shell | None = None
+        self.lost: ConnectionChanged | None = None
         self.reset(snapshot)
 
     # ---------------------------------------------------------------- taking in
@@ -123,11 +125,14 @@ class SessionStore:
     def apply(self, envelopes: Iterable[Envelope]) -> None:
         """Take in events in order. After a gap they wait for `reset`."""
         for envelope in envelopes:
-            if self.stale:
+            event = envelope.event
+            if isinstance(event, ConnectionChanged):
+                self.lost = None if event.connected else event
+            elif self.stale:
                 self._waiting.append(envelope)
-            elif envelope.seq > self._seq:
+            elif envelope.seq > self._seq or isinstance(event, Gap):  # behind it numbers may begin anew
                 self._seq = envelope.seq
-                self._reduce(envelope.event)
+                self._reduce(event)
 
     def fill(self, entries: Iterable[Mapping[str, Any]]) -> None:
         """Take in the bodies of entries that were missing."""
@@ -220,6 +225,17 @@ class SessionStore:
         """US dollars spent in this session, and whether every answer was counted."""
         return self._cost, not self._unseen_answers
 
+    @property
+    def turn_cost(self) -> float:
+        """US dollars spent since the last prompt on this path."""
+        cost = 0.0
+        for item in reversed(self.items):
+            if isinstance(item.message, UserMessage):
+                break
+            if isinstance(item.message, AssistantMessage):
+                cost += item.message.usage.cost.total
+        return cost
+
     def turn_stats(self, turn: Item) -> Stats:
         """Sums over the turn that ends at the item `turn`."""
         return turn_stats(self.items, turn, self._timestamp)
@@ -286,6 +302,8 @@ class SessionStore:
                 self._grow_shell(delta)
             case Gap():
                 self.stale = True
+            case ConnectionChanged():
+                pass  # it concerns no session: see `apply`
             case _:
                 assert_never(event)
 

@@ -17,6 +17,7 @@ from pi_tui.tree_work import TreeWork
 
 if TYPE_CHECKING:
     from pi_trio.approval import Question
+    from pi_trio.commands import View as OwnView
     from pi_trio.llm.protocol import Model
     from pi_trio.remote.interface import CommandInfo, Runtime, Snapshot
     from pi_tui.bridge import Bridge
@@ -55,14 +56,16 @@ class View(Protocol):
     def to_end(self) -> None:
         """Follow the end of the stream."""
 
+    async def open_view(self, view: OwnView, argument: str) -> None:
+        """Do what a slash command asks of the screen itself."""
+
     def leave(self) -> None:
         """End the program."""
 
 
 class Work:
-    """One session at a time, None before `begin`. `stopping` and `summarising` say what goes on.
-
-    `tree` is what is done in the session tree.
+    """One session at a time, None before `begin`. `stopping` and `summarising` say what goes on,
+    `commands` what may follow a slash, `tree` is what is done in the session tree.
     """
 
     def __init__(self, view: View) -> None:
@@ -74,7 +77,7 @@ class Work:
         self._sending = asyncio.Lock()
         self._unsent: list[tuple[str, Delivery]] = []
         self._drafts: dict[str, str] = {}
-        self._commands: list[CommandInfo] = []
+        self.commands: list[CommandInfo] = []
         self.tree = TreeWork(self, view)
 
     @property
@@ -135,7 +138,7 @@ class Work:
         self._view.sync()
 
     async def _learn_commands(self) -> None:
-        self._commands = await self._now.commands()
+        self.commands = await self._now.commands()
         self._view.find_hints()
 
     async def new_session(self) -> None:
@@ -210,13 +213,15 @@ class Work:
         await self._learn_commands()  # it may have brought others
         self._view.to_end()
         self._view.sync()
+        if told.view is not None:
+            await self._view.open_view(*told.view)
         if told.ended:
             self._view.leave()
         return True
 
     def hints(self, text: str) -> list[Hint]:
         """The commands that a text may become."""
-        return command_hints(text, self._commands)
+        return command_hints(text, self.commands)
 
     async def argument_hints(self, text: str) -> list[Hint]:
         """What may follow a command."""

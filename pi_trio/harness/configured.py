@@ -10,6 +10,7 @@ from attrs import frozen
 
 from pi_trio.compaction.plan import CompactionSettings
 from pi_trio.errors import ConfigError
+from pi_trio.harness.limits import Limits
 from pi_trio.harness.options import HarnessOptions
 from pi_trio.harness.retry import RetryPolicy
 from pi_trio.llm.auth import Credential
@@ -48,9 +49,11 @@ class ToolChoice:
 
 def tool_choice(config: RuntimeConfig, environment: LocalEnvironment, policy: Policy) -> ToolChoice:
     """The tools of a session that works in this environment, each held to what it was allowed."""
-    chosen = chosen_tools(config.settings.default_tools)
-    if policy.mode == "read-only":  # nobody may switch another on
-        return ToolChoice(_checked_tools(environment, policy, READING_TOOLS), READING_TOOLS)
+    chosen = chosen_tools(config.settings.default_tools if config.tools is None else config.tools)
+    if policy.mode == "read-only":
+        chosen = tuple(name for name in READING_TOOLS if config.tools is None or name in chosen)
+    if policy.mode == "read-only" or config.tools is not None:  # nobody may switch another on
+        return ToolChoice(_checked_tools(environment, policy, chosen), chosen)
     names = dict.fromkeys((*chosen, *TOOL_NAMES))  # the chosen ones in the order of the choice
     return ToolChoice(_checked_tools(environment, policy, names), chosen)
 
@@ -67,6 +70,7 @@ def harness_options(
     *,
     stream_function: Callable[[Model], StreamFunction],
     credential: Callable[[Model], Awaitable[Credential]],
+    preflight: Callable[[Model], None],
     choice: ToolChoice,
     sections: Callable[[Sequence[Tool]], dict[str, str]],
 ) -> HarnessOptions:
@@ -76,6 +80,8 @@ def harness_options(
     return HarnessOptions(
         stream_function=stream_function,
         credential=credential,
+        preflight=preflight,
+        limits=_limits(config),
         tools=choice.tools,
         active_tool_names=choice.active,
         sections=sections,
@@ -105,8 +111,17 @@ def harness_options(
     )
 
 
+def _limits(config: RuntimeConfig) -> Limits:
+    """Those of the command line win over those of the settings, one by one."""
+    settings = config.settings
+    return Limits(
+        max_cost=settings.max_cost if config.max_cost is None else config.max_cost,
+        max_steps=settings.max_steps if config.max_steps is None else config.max_steps,
+    )
+
+
 def _unknown_tools(config: RuntimeConfig) -> Iterator[str]:
+    there_are = ", ".join(TOOL_NAMES)
     for name in chosen_tools(config.settings.default_tools):
-        if name not in TOOL_NAMES:
-            there_are = ", ".join(TOOL_NAMES)
+        if config.tools is None and name not in TOOL_NAMES:
             yield f"settings.json: defaultTools: there is no tool {name!r}; there are {there_are}"

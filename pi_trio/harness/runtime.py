@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import uuid
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import trio
 from attrs import evolve, frozen
@@ -17,22 +18,25 @@ from pi_trio.errors import BusyError, StorageError, UsageError
 from pi_trio.events import CompactionResult, QueueUpdate, ThinkingLevelChanged
 from pi_trio.harness.choices import choose_level, choose_model, notice_of
 from pi_trio.harness.configured import gate_policy, harness_options, tool_choice
+from pi_trio.harness.context_parts import context_use
 from pi_trio.harness.destination import FileRecords
 from pi_trio.harness.finding import find_entries
 from pi_trio.harness.furnishing import Furnishing
 from pi_trio.harness.harness import AgentHarness, HarnessOptions
+from pi_trio.harness.preferences import change_preference, setting_files
 from pi_trio.harness.questions import Questions
 from pi_trio.harness.shell import UserShell
 from pi_trio.hub import Outbox
 from pi_trio.llm.auth import Credential
-from pi_trio.llm.protocol import Model
+from pi_trio.llm.protocol import Model, StreamFunction
 from pi_trio.llm.registry import Models
 from pi_trio.llm.thinking import LEVELS, clamp_level
 from pi_trio.loop.hooks import Hooks
 from pi_trio.messages import AgentMessage, BashExecutionMessage, ImageContent, UserMessage, text_of
-from pi_trio.nursery import plain_nursery
+from pi_trio.nursery import in_nursery, plain_nursery
 from pi_trio.remote.interface import (
     CommandInfo,
+    ContextUse,
     Destination,
     Disposition,
     ForkPosition,
@@ -43,6 +47,7 @@ from pi_trio.remote.interface import (
 from pi_trio.resources.config import RuntimeConfig
 from pi_trio.resources.import_pi import import_pi
 from pi_trio.resources.paths import absolute, find_pi_dir
+from pi_trio.resources.setting_changes import Scope, SettingInfo, list_settings
 from pi_trio.resources.trust import Trust
 from pi_trio.session.branching import before, prompt_text
 from pi_trio.session.digest import Digest, digest
@@ -53,10 +58,10 @@ from pi_trio.tools.environment import LocalEnvironment
 from pi_trio.tools.gate import Gate, edit_preview
 from pi_trio.tools.policy import Policy
 
-__all__ = ["LocalRuntime", "open_runtime"]
+if TYPE_CHECKING:
+    from pi_trio.trace import TraceLog
 
-CLOSING = 5.0
-"""Seconds that sessions may take to stop and save when the runtime ends."""
+__all__ = ["LocalRuntime", "open_runtime"]
 
 
 @asynccontextmanager
@@ -64,16 +69,10 @@ async def open_runtime(config: RuntimeConfig) -> AsyncIterator[LocalRuntime]:
     """A runtime for a block. Leaving it, also by cancellation, stops every run, saves every
     session, and ends what tools left running.
     """
-    async with plain_nursery() as nursery:
-        runtime = LocalRuntime(config, nursery)
+    async with in_nursery(partial(LocalRuntime, config)) as runtime:
         if not config.demo and runtime.registry.default_model().provider == "demo":
             await runtime.registry.discover()  # no key for anybody: perhaps a model runs here
-        try:
-            yield runtime
-        finally:
-            with trio.CancelScope(shield=True, deadline=trio.current_time() + CLOSING):
-                await runtime.aclose()
-            nursery.cancel_scope.cancel()
+        yield runtime
 
 
 @frozen
@@ -95,8 +94,11 @@ class LocalRuntime:
 
     def __init__(self, config: RuntimeConfig, nursery: trio.Nursery) -> None:
         self.config = config
-        self.registry = Models(config.agent_dir)
-        self.repository = SessionRepository(config.agent_dir, config.cwd, config.session_dir)
+        self.registry: Models = Models(config.agent_dir, _environment(config))
+        self.repository: SessionRepository = SessionRepository(
+            config.agent_dir, config.cwd, config.session_dir
+        )
+        self._log = None if config.log is None else _open_log(config.log)
         self._nursery = nursery
         self._epoch = uuid.uuid4().hex
         self._hosted: dict[str, _Hosted] = {}
@@ -114,6 +116,8 @@ class LocalRuntime:
         async with plain_nursery() as closing:
             for session_id in list(self._hosted):
                 closing.start_soon(close, session_id)
+        if self._log is not None:
+            self._log.close()
         for failure in failures:
             raise failure
 
@@ -122,6 +126,21 @@ class LocalRuntime:
     async def new_session(self, parent_session: str | None = None) -> Snapshot:
         """See `Runtime`. `parent_session` is the file of the session that this one goes on from."""
         return self._host(self._create(parent_session))
+
+    async def session_of(self, session_id: str) -> Snapshot:
+        """See `Files`."""
+        path = self.repository.path_of(session_id)
+        if path is not None:
+            return await self.open_session(str(path))
+        return self._host(self._create(session_id=session_id))
+
+    async def fork_file(self, reference: str) -> Snapshot:
+        """See `Files`."""
+        source = self.repository.open(reference, writable=False)
+        try:
+            return self._host(self.repository.copy(source))
+        finally:
+            source.close()
 
     async def continue_session(self) -> Snapshot:
         """See `Runtime`."""
@@ -151,6 +170,18 @@ class LocalRuntime:
     def harness(self, session_id: str) -> AgentHarness:
         """The driver of an open session, for who is in the same process and needs more than `Runtime`."""
         return self._open(session_id).harness
+
+    @property
+    def open_sessions(self) -> list[str]:
+        """The ids of the sessions that are open."""
+        return list(self._hosted)
+
+    def is_needed(self, session_id: str) -> bool:
+        """Whether closing the session now would stop something, or lose it."""
+        hosted = self._open(session_id)
+        session = hosted.harness.session
+        unsaved = bool(session.unsaved or (session.heads and not session.is_saved))
+        return hosted.harness.busy or hosted.shell.running or bool(hosted.questions.open) or unsaved
 
     async def snapshot(self, session_id: str) -> Snapshot:
         """See `Runtime`."""
@@ -375,6 +406,13 @@ class LocalRuntime:
         export_session(session, target, leaf_id=leaf_id, replace=path is None)
         return str(target)
 
+    async def doctor(self, session_id: str) -> Sequence[str]:
+        """Look at everything that a start needs in a session's folder; see `pi_trio.doctor`."""
+        from pi_trio.doctor import Setup, examine
+
+        findings = await examine(Setup(self._open(session_id).furnishing.config, self.registry))
+        return [line for title, finding in findings for line in finding.lines(title)]
+
     async def trust(self, session_id: str) -> Trust:
         """See `Runtime`."""
         return self._open(session_id).furnishing.config.trust
@@ -383,14 +421,31 @@ class LocalRuntime:
         """See `Runtime`."""
         self._open(session_id).furnishing.set_trust(folder, trusted)
 
+    async def settings(self, session_id: str) -> Sequence[SettingInfo]:
+        """All settings, with what the person's file and that of the session's folder say."""
+        config = self._open(session_id).furnishing.config
+        return await trio.to_thread.run_sync(list_settings, setting_files(config))
+
+    async def change_setting(self, session_id: str, scope: Scope, key: str, value: object) -> None:
+        """Write a setting into a file, None takes it out; see `change_preference`. `reload` reads it."""
+        config = self._open(session_id).furnishing.config
+        await trio.to_thread.run_sync(change_preference, config, scope, key, value)
+
+    async def context_use(self, session_id: str) -> ContextUse:
+        """What fills the context of the next request."""
+        return context_use(self._open(session_id).harness)
+
     async def _credential(self, model: Model) -> Credential:
         return await self.registry.credential(model, self.config.api_key)
 
+    def _preflight(self, model: Model) -> None:
+        self.registry.check_credential(model, self.config.api_key)
+
     # ------------------------------------------------------------------ inside
 
-    def _create(self, parent_session: str | None = None) -> Session:
+    def _create(self, parent_session: str | None = None, session_id: str | None = None) -> Session:
         make = self.repository.in_memory if self.config.no_session else self.repository.create
-        return make(parent_session)
+        return make(parent_session, session_id)
 
     def _open(self, session_id: str) -> _Hosted:
         hosted = self._hosted.get(session_id)
@@ -420,11 +475,13 @@ class LocalRuntime:
         policy = gate_policy(furnishing.config, environment)
         harness = AgentHarness(
             session,
-            self._options(environment, furnishing, policy),
+            self._options(session.id, environment, furnishing, policy),
             self._nursery,
             model=choice.model,
             thinking_level=choose_level(self.config, session, choice),
         )
+        if self._log is not None:
+            harness.hub.subscribe(partial(self._log.listen, session.id))
         questions = Questions(harness.hub)
         gate = Gate(
             policy,
@@ -440,18 +497,24 @@ class LocalRuntime:
 
     def _furnish(self, hosted: _Hosted) -> None:
         """Give the harness its options: the gate has the last word on calls, after all extensions."""
-        options = self._options(hosted.environment, hosted.furnishing, hosted.policy)
+        session_id = hosted.harness.session.id
+        options = self._options(session_id, hosted.environment, hosted.furnishing, hosted.policy)
         hooks = Hooks(before_tool_call=hosted.gate.before_tool_call)
         hosted.harness.options = evolve(options, hooks=hooks)
         hosted.furnishing.load(hosted.harness, self.registry)
 
+    def _stream_function(self, session_id: str, model: Model) -> StreamFunction:
+        stream = self.registry.stream_function(model)
+        return stream if self._log is None else self._log.traced(session_id, stream)
+
     def _options(
-        self, environment: LocalEnvironment, furnishing: Furnishing, policy: Policy
+        self, session_id: str, environment: LocalEnvironment, furnishing: Furnishing, policy: Policy
     ) -> HarnessOptions:
         return harness_options(
             furnishing.config,
-            stream_function=self.registry.stream_function,
+            stream_function=partial(self._stream_function, session_id),
             credential=self._credential,
+            preflight=self._preflight,
             choice=tool_choice(furnishing.config, environment, policy),
             sections=furnishing.sections,
         )
@@ -494,6 +557,17 @@ class LocalRuntime:
                 *(f"{session.path}: {finding}" for finding in session.findings),
             ),
         )
+
+
+def _open_log(path: Path) -> TraceLog:
+    from pi_trio.trace import TraceLog  # here, because most starts have no log
+
+    return TraceLog(path)
+
+
+def _environment(config: RuntimeConfig) -> Mapping[str, str]:
+    """The environment, in which a model looks for its key and for whether it may look around."""
+    return {**os.environ, "PI_OFFLINE": "1"} if config.offline else os.environ
 
 
 def _texts(messages: Iterable[AgentMessage]) -> tuple[str, ...]:

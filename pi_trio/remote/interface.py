@@ -8,7 +8,7 @@ command names its session. Entries travel as their JSON objects.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 
 from attrs import frozen
 
@@ -24,8 +24,11 @@ from pi_trio.session.tree import EntryHead
 __all__ = [
     "CommandInfo",
     "CommandSource",
+    "ContextPart",
+    "ContextUse",
     "Destination",
     "Disposition",
+    "Files",
     "ForkPosition",
     "Moved",
     "Runtime",
@@ -107,6 +110,27 @@ class Moved:
     session_id: str
     leaf_id: str | None
     text: str = ""
+
+
+@frozen(kw_only=True)
+class ContextPart:
+    """A part of a context, and about how many tokens it takes."""
+
+    name: str
+    tokens: int
+
+
+@frozen(kw_only=True)
+class ContextUse:
+    """What fills a context. `measured`: a provider told the sum; the parts are estimates either way.
+
+    `window` is how many tokens fit in, 0 if nobody knows.
+    """
+
+    parts: tuple[ContextPart, ...]
+    tokens: int
+    window: int
+    measured: bool
 
 
 @frozen(kw_only=True)
@@ -289,3 +313,14 @@ class Runtime(Protocol):
 
     async def set_trust(self, session_id: str, folder: str, trusted: bool) -> None:
         """Remember a decision about the session's folder or one above it; it holds after `reload`."""
+
+
+@runtime_checkable
+class Files(Protocol):
+    """What a runtime can do that has the session files itself."""
+
+    async def session_of(self, session_id: str) -> Snapshot:
+        """Open the session of exactly this id, or begin it. Raises `UsageError` for what is no id."""
+
+    async def fork_file(self, reference: str) -> Snapshot:
+        """Open a new session of this directory with all branches of another, which is only read."""

@@ -78,12 +78,12 @@ class Session(Appending):
         self.header = header
         self.path = path
         self.tree = tree
-        self.findings = [*findings, *tree.findings]
+        self.findings: list[str] = [*findings, *tree.findings]
         self.on_append: Callable[[Mapping[str, Any]], None] | None = None
         self._storage = storage
         self._leaf = tree.leaf_after_load()
         self._cache = EntryCache()
-        self.speech = Speech(self._entry_for_context)
+        self.speech: Speech = Speech(self._entry_for_context)
         self._context = ContextBuilder(tree, self.speech)
         self._name: str | None = None
         self._labels: dict[str, str] | None = None
@@ -379,9 +379,11 @@ class Session(Appending):
             self._labels[entry.target_id] = entry.label or ""
 
 
-def new_header(cwd: str, parent_session: str | None = None) -> SessionHeader:
-    """The header of a session that begins now."""
-    return SessionHeader(SESSION_VERSION, new_session_id(), timestamp_now(), cwd, parent_session)
+def new_header(cwd: str, parent_session: str | None = None, session_id: str | None = None) -> SessionHeader:
+    """The header of a session that begins now, by default with an id of its own."""
+    return SessionHeader(
+        SESSION_VERSION, session_id or new_session_id(), timestamp_now(), cwd, parent_session
+    )
 
 
 def _is_input(entry: Entry) -> bool:

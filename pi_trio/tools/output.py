@@ -76,7 +76,7 @@ class Output:
 
     def __init__(self, scratch: Scratch) -> None:
         self.on_chunk: Callable[[bytes], None] | None = None
-        self.received = 0
+        self.received: int = 0
         self.log_path: Path | None = None
         self.log_error: OSError | None = None
         self._scratch = scratch

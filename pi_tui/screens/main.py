@@ -23,6 +23,7 @@ from pi_tui.hints import wants_argument
 from pi_tui.ladder import Situation, Step, clear_step, escape_step, exit_step
 from pi_tui.layout import Pane, arrange
 from pi_tui.screens.asking import Asking
+from pi_tui.screens.choosing import Choosing
 from pi_tui.screens.help import HelpScreen
 from pi_tui.screens.tree_keys import TreeKeys
 from pi_tui.status import rule_label, status_parts
@@ -34,6 +35,7 @@ from pi_tui.widgets.prompt import Prompt
 from pi_tui.work import Work
 
 if TYPE_CHECKING:
+    from pi_trio.commands import View as OwnView
     from pi_tui.live import LiveSession
     from pi_tui.store import SessionStore
     from pi_tui.tree_rows import Row
@@ -60,12 +62,6 @@ class MainScreen(Screen[None]):
     MainScreen #mark { width: 2; height: 1; color: $pi-accent; text-style: bold; }
     MainScreen TreeView.-beside { border-right: solid $pi-borderMuted; }
     MainScreen ToolPane.-beside { border-left: solid $pi-borderMuted; }
-    MainScreen ScrollView {
-        scrollbar-background: ansi_default; scrollbar-background-hover: ansi_default;
-        scrollbar-background-active: ansi_default;
-        scrollbar-color: $pi-borderMuted; scrollbar-color-hover: $pi-border;
-        scrollbar-color-active: $pi-accent;
-    }
     """
     BINDINGS: ClassVar[list[BindingType]] = bindings_for("everywhere")
 
@@ -82,6 +78,7 @@ class MainScreen(Screen[None]):
         self._keymap = keymap
         self.work = Work(self)
         self._asking = Asking(self, theme, keymap)
+        self._choosing = Choosing(self, theme, keymap)
         self._tree_keys = TreeKeys(self, theme)
         self._body: Body | None = None
         self._pane: Pane = "stream"
@@ -156,6 +153,19 @@ class MainScreen(Screen[None]):
         self._armed_timer = self.set_timer(ARMED_FOR, self._disarm) if message else None
         self._refresh_chrome()
 
+    def say(self, text: str) -> None:
+        """Say something that stays: in the stream, or before there is one for a moment."""
+        if self.live is None:
+            self.tell(text)
+            return
+        self.live.store.say(text)
+        self.sync()
+
+    def restyle(self) -> None:
+        """The theme has become another."""
+        self._refresh_chrome()
+        self.refresh()
+
     def to_stream(self) -> None:
         """See `View`."""
         self._focus_pane("stream")
@@ -164,6 +174,10 @@ class MainScreen(Screen[None]):
         """See `View`."""
         if self._body is not None:
             self._body.transcript.to_end()
+
+    async def open_view(self, view: OwnView, argument: str) -> None:
+        """See `View`."""
+        await self._choosing.open_view(view, argument)
 
     def leave(self) -> None:
         """See `View`."""
@@ -327,6 +341,14 @@ class MainScreen(Screen[None]):
         if self.live is not None:
             self.do(self._asking.model(self.live))
 
+    def action_palette(self) -> None:
+        if self.live is not None:
+            self.do(self._choosing.palette())
+
+    def action_settings(self) -> None:
+        if self.live is not None:
+            self.do(self._choosing.settings())
+
     def action_thinking(self) -> None:
         if self.live is not None:
             self.do(self.work.next_thinking_level())
@@ -363,16 +385,9 @@ class MainScreen(Screen[None]):
             try:
                 await task
             except PiError as error:
-                self._complain(str(error))
+                self.say(f"✗ {error}")
 
         self.run_worker(guarded())
-
-    def _complain(self, text: str) -> None:
-        if self.live is None:
-            self.tell(text)
-            return
-        self.live.store.say(f"✗ {text}")
-        self.sync()
 
     def _confirmed(self, question: str, what: str) -> bool:
         """Whether this press answers the question that an earlier one asked; if not, ask it."""
@@ -440,7 +455,7 @@ class MainScreen(Screen[None]):
         """Bring the lines around the panes up to date."""
         store = self.live.store if self.live is not None else None
         now = self._situation
-        self.query_one(StatusLine).tell(status_parts(store, now, self._message, self._theme))
+        self.query_one(StatusLine).tell(status_parts(store, now, self._message, self._theme, self._keymap))
         if store is None:
             return
         level = f"thinking{store.thinking_level.capitalize()}"

@@ -31,7 +31,7 @@ class Body(Horizontal):
         super().__init__()
         self.tree_view = TreeView(store, theme, keymap)
         self.tree_pane = self.tree_view.session_tree
-        self.transcript = Transcript(store, theme, id="stream")
+        self.transcript = Transcript(store, theme, keymap, id="stream")
         self.tool_pane = ToolPane(store, theme, keymap, id="tools")
 
     def compose(self) -> ComposeResult:

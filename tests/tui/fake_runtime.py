@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import trio
@@ -52,6 +53,7 @@ from pi_trio.messages import (
     text_of,
 )
 from pi_trio.remote.interface import CommandInfo, Destination, Moved, SessionInfo, Snapshot
+from pi_trio.resources.setting_changes import Scope, SettingInfo, change_setting, list_settings
 from pi_trio.session.digest import Digest, digest, said
 from pi_trio.session.scan import head_of
 from pi_trio.tool import ToolResult
@@ -115,6 +117,7 @@ class FakeRuntime:
     def __init__(self, nursery: trio.Nursery, entries: Sequence[Mapping[str, Any]] = ()) -> None:
         self.log: list[str] = []
         self.answers: dict[str, str] = {}
+        self.setting_files: dict[Scope, Path] = {}
         self.destinations: dict[str, Destination] = {}
         self._nursery = nursery
         self._entries = entries
@@ -290,6 +293,16 @@ class FakeRuntime:
 
     async def commands(self, session_id: str) -> Sequence[CommandInfo]:
         return [CommandInfo("review", "look at a change", "prompt")]
+
+    async def settings(self, session_id: str) -> Sequence[SettingInfo]:
+        return list_settings(self.setting_files)
+
+    async def change_setting(self, session_id: str, scope: Scope, key: str, value: Any) -> None:
+        change_setting(self.setting_files[scope], key, value)
+
+    async def reload(self, session_id: str) -> Sequence[str]:
+        self.log.append("reload")
+        return ()
 
     async def compact(self, session_id: str, instructions: str = "") -> CompactionResult | None:
         session = self._sessions[session_id]
