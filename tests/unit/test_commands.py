@@ -251,6 +251,7 @@ async def test_a_change_of_trust_counts_at_once(root: Path) -> None:
             await person.runtime.set_trust(person.session_id, str(root / "agent"), True)
 
 
+@pytest.mark.command("doctor")
 async def test_the_doctor_looks_at_the_sessions_own_folder(root: Path) -> None:
     """The same checks as `pi-trio doctor`, which tests/unit/test_cli_commands.py goes through."""
     (root / "project" / "AGENTS.md").write_text("rules")
