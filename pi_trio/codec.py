@@ -175,7 +175,7 @@ def _make_decoder(cls: type[Any]) -> Convert:
     fields = attrs.fields_dict(cls)
     known = sorted((spec for name, spec in fields.items() if name != "extra"), key=lambda spec: spec.kw_only)
     scope: dict[str, Any] = {"_cls": cls, "_tag": _tag(cls), "_rest": _rest, "_missing": _missing}
-    reading = [line for spec in known for line in _reading(spec, hints[spec.name], scope)]
+    reading = [line for spec in known for line in _reading(spec, hints[spec.name], scope)] or ["pass"]
     arguments = ", ".join(f"{spec.name}={spec.name}" if spec.kw_only else spec.name for spec in known)
     lines = ["_count = _tag in _data", "try:", *(f"    {line}" for line in reading)]
     lines += ["except KeyError as _error:", "    _missing(_cls, _error)"]

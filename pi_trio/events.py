@@ -33,6 +33,7 @@ __all__ = [
     "CompactionReason",
     "CompactionResult",
     "CompactionStart",
+    "ConnectionChanged",
     "CoreEvent",
     "EntryAppended",
     "ExtensionError",
@@ -350,6 +351,19 @@ class Gap:
     type: ClassVar[str] = "gap"
 
 
+@define
+class ConnectionChanged:
+    """The connection to the server of an attached session was lost, or is there again.
+
+    `reason` is a sentence, `retry_ms` the time until it is tried again.
+    """
+
+    type: ClassVar[str] = "connection_changed"
+    connected: bool
+    reason: str = ""
+    retry_ms: int = 0
+
+
 CoreEvent: TypeAlias = (
     AgentStart
     | AgentEnd
@@ -382,5 +396,6 @@ AgentEvent: TypeAlias = (
     | ApprovalRequested
     | ApprovalResolved
     | BashExecutionUpdate
+    | ConnectionChanged
     | Gap
 )

@@ -8,9 +8,11 @@ overflows its content is replaced by one `Gap`.
 
 from __future__ import annotations
 
+import itertools
 import threading
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from typing import TypeAlias
 
 import trio
@@ -45,6 +47,7 @@ class _Merged:
     pieces: list[str]
     view: PartialView
     seq: int
+    place: int
 
     def envelope(self) -> Envelope:
         delta: StreamEvent = self.kind(self.index, "".join(self.pieces))
@@ -53,10 +56,11 @@ class _Merged:
 
 @define
 class _Plain:
-    """Any other event; a tool's progress is replaced in place by newer progress."""
+    """Any other event; a tool's progress is replaced by newer progress."""
 
     event: AgentEvent
     seq: int
+    place: int
 
     def envelope(self) -> Envelope:
         return Envelope(self.seq, self.event)
@@ -77,11 +81,12 @@ class Outbox:
         self._limit = limit
         self._limit_characters = limit_characters
         self._lock = threading.Lock()
-        self._items: list[_Merged | _Plain] = []
+        self._items: dict[int, _Merged | _Plain] = {}  # in order: what merges moves to the end
+        self._places = itertools.count()
         self._last_delta: _Merged | None = None
         self._progress: dict[str, _Plain] = {}
         self._characters = 0
-        self.closed = False
+        self.closed: bool = False
 
     def put(self, seq: int, event: AgentEvent) -> None:
         """Take in an event. Called in the agent's thread; never waits."""
@@ -94,7 +99,8 @@ class Outbox:
             else:
                 self._put_plain(seq, event)
             if len(self._items) > self._limit or self._characters > self._limit_characters:
-                self._reset([_Plain(Gap(), seq)])
+                self._reset()
+                self._append(_Plain(Gap(), seq, next(self._places)))
         if was_empty:
             self._notify()
 
@@ -102,8 +108,8 @@ class Outbox:
         """All that waits, in order. Empty when nothing does."""
         with self._lock:
             items = self._items
-            self._reset([])
-        return [item.envelope() for item in items]
+            self._reset()
+        return [item.envelope() for item in items.values()]
 
     def close(self) -> None:
         """No more events. What is in the outbox can still be taken; the reader is notified once."""
@@ -113,39 +119,55 @@ class Outbox:
             self.closed = True
         self._notify()
 
-    def _reset(self, items: list[_Merged | _Plain]) -> None:
-        self._items = items
+    def _reset(self) -> None:
+        self._items = {}
         self._last_delta = None
         self._progress = {}
         self._characters = 0
+
+    def _append(self, item: _Merged | _Plain) -> None:
+        self._items[item.place] = item
+
+    def _move_to_end(self, item: _Merged | _Plain) -> None:
+        """Numbers rise from item to item, so one that takes a later number goes behind those before it."""
+        del self._items[item.place]
+        item.place = next(self._places)
+        self._append(item)
 
     def _put_update(self, seq: int, event: MessageUpdate) -> None:
         piece = event.assistant_message_event
         if not isinstance(piece, _DELTAS):
             self._last_delta = None
-            self._items.append(_Plain(event, seq))
+            self._append(_Plain(event, seq, next(self._places)))
             return
         self._characters += len(piece.delta)
         last = self._last_delta
         if last is not None and last.kind is type(piece) and last.index == piece.content_index:
             last.pieces.append(piece.delta)
             last.view, last.seq = event.view, seq
+            self._move_to_end(last)
         else:
-            self._last_delta = _Merged(type(piece), piece.content_index, [piece.delta], event.view, seq)
-            self._items.append(self._last_delta)
+            last = _Merged(
+                type(piece), piece.content_index, [piece.delta], event.view, seq, next(self._places)
+            )
+            self._last_delta = last
+            self._append(last)
 
     def _put_plain(self, seq: int, event: AgentEvent) -> None:
+        waiting: _Plain | None = None
         if isinstance(event, ToolExecutionUpdate):
             waiting = self._progress.get(event.tool_call_id)
-            if waiting is not None:
-                waiting.event, waiting.seq = event, seq
-                return
-            item = self._progress[event.tool_call_id] = _Plain(event, seq)
         else:
             self._last_delta = None
             self._progress = {}
-            item = _Plain(event, seq)
-        self._items.append(item)
+        if waiting is not None:
+            waiting.event, waiting.seq = event, seq
+            self._move_to_end(waiting)
+            return
+        item = _Plain(event, seq, next(self._places))
+        if isinstance(event, ToolExecutionUpdate):
+            self._progress[event.tool_call_id] = item
+        self._append(item)
 
 
 class Hub:
@@ -155,7 +177,7 @@ class Hub:
     """
 
     def __init__(self, reduce: Callable[[AgentEvent], None]) -> None:
-        self.seq = 0
+        self.seq: int = 0
         self._reduce = reduce
         self._listeners: list[Listener] = []
         self._outboxes: list[Outbox] = []
@@ -182,6 +204,19 @@ class Hub:
                 self._listeners.remove(listener)
 
         return unsubscribe
+
+    @asynccontextmanager
+    async def open_events(self) -> AsyncIterator[trio.abc.ReceiveChannel[AgentEvent]]:
+        """The events from now on, as a channel that never slows the agent.
+
+        Deltas merge while they are not read. The channel ends after `agent_settled`, or when
+        the block is left.
+        """
+        channel = EventChannel(self)
+        try:
+            yield channel
+        finally:
+            await channel.aclose()
 
     def attach(self, outbox: Outbox) -> None:
         """Fill `outbox` with every event from now on."""

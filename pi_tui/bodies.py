@@ -15,10 +15,10 @@ from pi_tui.shown import ItemKind
 __all__ = [
     "OUTPUT_CHARACTERS",
     "Shelf",
-    "head_of",
     "is_answer",
     "item_kind",
     "message_of",
+    "size_of",
     "without_long_output",
 ]
 
@@ -32,13 +32,6 @@ OUTPUT_CHARACTERS = 65_536
 """Of what a call printed, so much of its end is held. The tools that come along print less."""
 
 _SHOWN_ROLES = frozenset({"user", "assistant", "bashExecution", "custom"})
-
-
-def head_of(entry: Mapping[str, Any]) -> EntryHead:
-    """What the tree needs to know of an entry."""
-    message = entry.get("message")
-    detail = message.get("role") if isinstance(message, Mapping) else entry.get("customType")
-    return EntryHead(str(entry.get("id")), entry.get("parentId"), str(entry.get("type")), detail)
 
 
 def message_of(entry: Mapping[str, Any]) -> AgentMessage | None:

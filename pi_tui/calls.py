@@ -65,7 +65,7 @@ class Calls(dict[str, Call]):
             if call.item is item and call.result_id:
                 call.output, call.details, call.dropped = "", None, True
 
-    def settle(self, message: ToolResultMessage, item: Item | None, entry_id: str) -> None:
+    def settle(self, message: ToolResultMessage, item: Item | None, entry_id: str = "") -> None:
         """The result of a call, as it was kept."""
         call = self._call(message.tool_call_id, message.tool_name, {})
         call.result_id, call.dropped = entry_id, False

@@ -14,6 +14,8 @@ class Step(Enum):
 
     DISARM = "keep on"
     CLOSE_LIST = "close list"
+    STOP_EDITING = "leave it as it was"
+    END_SEARCH = "end search"
     CLOSE_FIND = "close find"
     UNSELECT = "select nothing"
     LEAVE_PANE = "back to prompt"
@@ -33,9 +35,10 @@ class Situation:
     """All that the rungs depend on. `armed` is the question that the next press would answer.
 
     `summarising` goes with or without a run, `shell` is a command of the user, `listing` says
-    that completions are shown, `finding` that something is looked for, `selected` that text is
-    selected, and `owed` that an empty Enter would continue the turn. The pane is `reading` when
-    the cursor is in the stream.
+    that completions are shown, `searching` that the pane is searched, `finding` that something is
+    looked for in the stream, `selected` that text is selected, and `owed` that an empty Enter would
+    continue the turn. `in_queue`: the keys go to the messages that wait; `editing`: one of them is
+    in the prompt. The pane is `reading` when the cursor is in the stream.
     """
 
     pane: str = "stream"
@@ -44,6 +47,9 @@ class Situation:
     shell: bool = False
     stopping: bool = False
     listing: bool = False
+    in_queue: bool = False
+    editing: bool = False
+    searching: bool = False
     finding: bool = False
     selected: bool = False
     owed: bool = False
@@ -71,9 +77,14 @@ def escape_step(now: Situation) -> Step:
         return Step.UNSELECT
     if now.finding:
         return Step.CLOSE_FIND
+    if now.editing:
+        return Step.STOP_EDITING
+    if now.searching:
+        return Step.END_SEARCH
     if now.in_pane:
         return Step.LEAVE_PANE
-    return _stopping(now)
+    stopping = _stopping(now)
+    return Step.LEAVE_PANE if now.in_queue and stopping is Step.NOTHING else stopping
 
 
 def _stopping(now: Situation) -> Step:

@@ -2,23 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from pi_trio.approval import Answer
 from pi_trio.errors import BusyError, PiError
 from pi_trio.events import QueueUpdate
 from pi_trio.hub import Envelope
 from pi_trio.llm.protocol import Model
-from pi_trio.remote.interface import CommandInfo, Moved, Runtime, Snapshot
+from pi_trio.messages import ImageContent
+from pi_trio.remote.interface import CommandInfo, Moved, Runtime
+from pi_trio.resources.setting_changes import Scope, SettingInfo
+from pi_trio.session.digest import Digest
+from pi_trio.view_commands import with_settings
 from pi_tui.bridge import Bridge, Subscription
 from pi_tui.commands import Told, all_commands, completions, run_command
 from pi_tui.find import Query, entry_says
+from pi_tui.items.tree_preview import Preview
 from pi_tui.store import SessionStore
+from pi_tui.tree_rows import Row
 
 __all__ = ["LiveSession"]
 
 FIRST_LOADED = 60
 """Items at the end of a session whose bodies are loaded before it is shown."""
+
+PREVIEWED = 14
+"""Entries at the end of a row that its preview is made of."""
 
 
 class LiveSession:
@@ -28,23 +38,23 @@ class LiveSession:
         self._bridge = bridge
         self._subscription = subscription
         self.store = SessionStore(subscription.snapshot)
+        self.unseen = False
+        """Whether a run has ended since somebody looked."""
 
     @classmethod
     async def open(
-        cls,
-        bridge: Bridge,
-        choose: Callable[[Runtime], Awaitable[Snapshot]],
-        changed: Callable[[LiveSession], None],
+        cls, bridge: Bridge, session_id: str, changed: Callable[[LiveSession], None]
     ) -> LiveSession:
-        """Open the session that `choose` gives. `changed` is called when its store has changed."""
-        chosen = await bridge.call(choose)
+        """Listen to a session that the runtime has open. `changed` is called when its store has changed."""
         early: list[Envelope] = []
         deliver: Callable[[list[Envelope]], None] = early.extend
-        subscription = await bridge.subscribe(chosen.session.id, lambda batch: deliver(batch))
+        subscription = await bridge.subscribe(session_id, lambda batch: deliver(batch))
         live = cls(bridge, subscription)
 
         def apply(batch: list[Envelope]) -> None:
+            was_running = live.store.running
             live.store.apply(batch)
+            live.unseen = live.unseen or (was_running and not live.store.running)
             changed(live)
 
         deliver = apply
@@ -58,15 +68,16 @@ class LiveSession:
         return self.store.session.id
 
     async def close(self) -> None:
-        """Stop listening. The session stays open, and a run in it goes on."""
+        """Stop listening, and close the session, which stops what runs in it. Its file stays."""
         await self._subscription.close()
+        await self._bridge.call(lambda runtime: runtime.close_session(self.id))
 
     async def load(self, ids: Sequence[str]) -> None:
         """Bring the bodies of entries into the store."""
         if ids:
             self.store.fill(await self._bridge.call(lambda runtime: runtime.entries(self.id, ids)))
 
-    async def find(self, ids: Sequence[str], query: Query) -> list[str]:
+    async def find_among(self, ids: Sequence[str], query: Query) -> list[str]:
         """Which of some entries say something. Their bodies stay where they are: they may be many."""
 
         async def look(runtime: Runtime) -> list[str]:
@@ -83,16 +94,35 @@ class LiveSession:
 
     # ---------------------------------------------------------------- commands
 
-    async def say(self, text: str) -> None:
+    async def say(self, text: str, images: Sequence[ImageContent] = ()) -> None:
         """Send a prompt; while a run goes on, steer it."""
         try:
-            await self._bridge.call(lambda runtime: runtime.prompt(self.id, text))
+            await self._bridge.call(lambda runtime: runtime.prompt(self.id, text, images))
         except BusyError:
-            await self._bridge.call(lambda runtime: runtime.steer(self.id, text))
+            await self._bridge.call(lambda runtime: runtime.steer(self.id, text, images))
 
-    async def queue(self, text: str) -> None:
+    async def queue(self, text: str, images: Sequence[ImageContent] = ()) -> None:
         """Have a prompt wait until the agent would stop."""
-        await self._bridge.call(lambda runtime: runtime.follow_up(self.id, text))
+        await self._bridge.call(lambda runtime: runtime.follow_up(self.id, text, images))
+
+    async def edit_queued(self, item_id: str, text: str) -> None:
+        """Put another text in the place of one that waits."""
+        await self._bridge.call(lambda runtime: runtime.edit_queued(self.id, item_id, text))
+        await self._learn_queue()
+
+    async def remove_queued(self, item_id: str) -> None:
+        """Take one out that waits."""
+        await self._bridge.call(lambda runtime: runtime.remove_queued(self.id, item_id))
+        await self._learn_queue()
+
+    async def move_queued(self, item_id: str, place: int) -> None:
+        """Put one that waits in another place of its list."""
+        await self._bridge.call(lambda runtime: runtime.move_queued(self.id, item_id, place))
+        await self._learn_queue()
+
+    async def _learn_queue(self) -> None:
+        """While nothing runs no event tells what waits."""
+        self.store.queue = (await self._bridge.call(lambda runtime: runtime.snapshot(self.id))).queue
 
     async def abort(self) -> list[str]:
         """Stop the run, and hand back the texts that wait, with the store up to date."""
@@ -145,9 +175,13 @@ class LiveSession:
         """Run a slash command. None if the line is a text for the model."""
         told = await self._bridge.call(lambda runtime: run_command(runtime, self.id, line))
         if told is not None and told.session_id == self.id:
-            self.store.adopt(await self._bridge.call(lambda runtime: runtime.snapshot(self.id)))
+            await self.adopt()
             self._subscription.flush()
         return told
+
+    async def adopt(self) -> None:
+        """Take over what no event tells, such as another model."""
+        self.store.adopt(await self._bridge.call(lambda runtime: runtime.snapshot(self.id)))
 
     async def commands(self) -> list[CommandInfo]:
         """All slash commands of the session."""
@@ -156,6 +190,25 @@ class LiveSession:
     async def complete(self, line: str) -> list[str]:
         """The lines that a command line may become."""
         return await self._bridge.call(lambda runtime: completions(runtime, self.id, line))
+
+    async def settings(self) -> Sequence[SettingInfo]:
+        """The settings, for a form. Raises `UsageError` if the runtime does not offer that."""
+        return await self._bridge.call(lambda runtime: with_settings(runtime).settings(self.id))
+
+    async def change_setting(self, scope: Scope, key: str, value: object) -> None:
+        """Write a setting into its file."""
+        await self._bridge.call(
+            lambda runtime: with_settings(runtime).change_setting(self.id, scope, key, value)
+        )
+
+    async def take_up_settings(self) -> str:
+        """Have the runtime read the settings again. Gives a sentence about what that led to."""
+        try:
+            findings = await self._bridge.call(lambda runtime: runtime.reload(self.id))
+        except BusyError:
+            return "The settings are saved; /reload takes them up when the turn is over."
+        self.store.adopt(await self._bridge.call(lambda runtime: runtime.snapshot(self.id)))
+        return "\n".join(["The settings are saved and hold from now on.", *findings])
 
     async def models(self) -> Sequence[Model]:
         """The models that can be chosen."""
@@ -166,7 +219,7 @@ class LiveSession:
         self.store.model = await self._bridge.call(
             lambda runtime: runtime.set_model(self.id, model.reference)
         )
-        self.store.adopt(await self._bridge.call(lambda runtime: runtime.snapshot(self.id)))
+        await self.adopt()
 
     async def set_thinking_level(self, level: str) -> None:
         """Think this much from the next request on."""
@@ -181,10 +234,12 @@ class LiveSession:
         self.store.returned = []
         return list(await self._bridge.call(lambda runtime: runtime.take_returned(self.id)))
 
-    async def navigate(self, target_id: str, *, summarise: bool = False) -> Moved:
+    async def navigate(self, target_id: str, *, summarise: bool = False, instructions: str = "") -> Moved:
         """Move the leaf, perhaps to a summary of what is left; the store is up to date afterwards."""
         moved = await self._bridge.call(
-            lambda runtime: runtime.navigate(self.id, target_id, summarise=summarise)
+            lambda runtime: runtime.navigate(
+                self.id, target_id, summarise=summarise, instructions=instructions
+            )
         )
         self._subscription.flush()
         return moved
@@ -194,3 +249,33 @@ class LiveSession:
         return await self._bridge.call(
             lambda runtime: runtime.fork(self.id, target_id, "before" if before else "at")
         )
+
+    # ---------------------------------------------------------------- the tree
+
+    async def entries(self, ids: Sequence[str]) -> list[Mapping[str, Any]]:
+        """The bodies of entries, which are not kept."""
+        return await self._bridge.call(lambda runtime: runtime.entries(self.id, ids))
+
+    async def digests(self, groups: Sequence[Sequence[str]]) -> list[Digest]:
+        """What a list shows of entries, group by group."""
+        return await self._bridge.call(lambda runtime: runtime.digests(self.id, groups))
+
+    async def find(self, text: str) -> Sequence[str]:
+        """The entries that have all the words."""
+        return await self._bridge.call(lambda runtime: runtime.find_entries(self.id, text))
+
+    async def preview(self, row: Row) -> Preview:
+        """A row's first entry and its last ones, and what going there would find."""
+        ids = list(dict.fromkeys([row.members[0], *row.members[-PREVIEWED:]]))
+        bodies = await self.entries(ids)
+        there = await self._bridge.call(lambda runtime: runtime.destination(self.id, row.end))
+        return Preview(row, bodies, there)
+
+    async def set_label(self, entry_id: str, label: str) -> None:
+        """Put a label on an entry; an empty one takes it away."""
+        await self._bridge.call(lambda runtime: runtime.set_label(self.id, entry_id, label or None))
+        self._subscription.flush()
+
+    async def export(self, path: str, leaf_id: str) -> str:
+        """Write a branch to a file, and give the file's path."""
+        return await self._bridge.call(lambda runtime: runtime.export(self.id, path, leaf_id))

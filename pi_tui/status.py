@@ -5,7 +5,7 @@ The first part of the line always tells what Esc does now.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from attrs import frozen
@@ -13,7 +13,9 @@ from rich.cells import cell_len
 
 from pi_tui.items.paint import Span
 from pi_tui.items.words import clock, money, tokens
+from pi_tui.keymap import NO_CHANGES, hint
 from pi_tui.ladder import Situation, escape_step
+from pi_tui.open_sessions import State
 from pi_tui.theme import Theme
 
 if TYPE_CHECKING:
@@ -49,49 +51,99 @@ def fitting(parts: Sequence[Part], width: int) -> list[Part]:
     return kept
 
 
-def status_parts(store: SessionStore | None, now: Situation, message: str, theme: Theme) -> list[Part]:
-    """All parts, left to right. A `message` stands in the place of the key hints."""
+def status_parts(
+    store: SessionStore | None,
+    now: Situation,
+    message: str,
+    theme: Theme,
+    keymap: Mapping[str, str] = NO_CHANGES,
+    others: Mapping[State, int] | None = None,
+) -> list[Part]:
+    """All parts, left to right. A `message` stands in the place of the key hints.
+
+    `others` counts the sessions that are open and not shown.
+    """
     if message:
         first = Part(((message, theme["warning"]),), 0)
     else:
-        first = Part(((key_hints(now), theme["muted"]),), 0)
+        first = Part(((key_hints(now, keymap), theme["muted"]),), 0)
     if store is None:
         return [first, Part((("starting …", theme["dim"]),), 1)]
     usual = store.mode == "auto"
     mode = Part(((store.mode, theme["muted" if usual else "warning"]),), 5 if usual else 1)
     parts = [_model(store, theme), _context(store, theme), _cost(store, theme), _branch(store, theme)]
-    return [first, *parts, mode]
+    return [first, _others(others or {}, theme), *parts, mode]
 
 
-_IN_PANE = {
-    "tree": "enter go · s summary · b branch · f fork · - back",
-    "tools": "[ ] select · p pin · x stop",
-    "reading": "↑ ↓ block · space all of it · y copy · / find",
-}
+def _others(others: Mapping[State, int], theme: Theme) -> Part:
+    """How the other open sessions stand; that they are idle is worth no words where others are not."""
+    told = {state: count for state, count in others.items() if state is not State.IDLE} or others
+    wanted = State.ASKS in told or State.FAILED in told
+    words = " ".join(f"{state.sign} {count} {state.word}" for state, count in told.items())
+    return Part(((f"others: {words}", theme["warning" if wanted else "muted"]),) if words else (), 1)
 
 
-def key_hints(now: Situation) -> str:
+def key_hints(now: Situation, keymap: Mapping[str, str] = NO_CHANGES) -> str:
     """What the most important keys do now; what Esc does comes first."""
-    hints = [f"esc {step.value}"] if (step := escape_step(now)).value else []
+    escape = escape_step(now).value
+    first = {"app.interrupt": escape} if escape else {}
+    more = f"empty {hint({'tui.input.submit': 'goes on'}, keymap)} · " if _offers_to_go_on(now) else ""
+    hints = (hint(first, keymap), more + hint(_hinted(now), keymap))
+    return " · ".join(filter(None, hints))
+
+
+def _offers_to_go_on(now: Situation) -> bool:
+    return now.owed and not (now.in_pane or now.listing or now.draft)
+
+
+def _hinted(now: Situation) -> Mapping[str, str]:
+    """The actions that are worth a hint, and what they do now."""
     if now.selected:
-        hints.append("ctrl+c copies")
-    elif now.in_pane:
-        hints.append(_IN_PANE[now.pane])
-    elif now.listing:
-        hints.append("tab complete · ↑ ↓ choose")
-    elif now.busy and now.draft:
-        hints.append("enter steer · tab queue")
-    elif now.draft:
-        hints.append("enter send")
-    elif now.owed:
-        hints.append("empty enter goes on · ? help")
-    else:
-        hints.append("ctrl+t tree · ? help")
-    return " · ".join(hints)
+        return {"app.clear": "copies"}
+    if now.searching:
+        return {"tui.select.confirm": "ends writing, then n N next"}
+    if now.in_pane and now.pane == "tree":
+        return {
+            "tui.select.confirm": "go",
+            "app.tree.summarise": "summary",
+            "app.tree.branch": "branch",
+            "app.tree.fork": "fork",
+            "app.tree.back": "back",
+        }
+    if now.in_pane and now.pane == "reading":
+        return {
+            "app.stream.previous app.stream.next": "block",
+            "app.stream.expand": "all of it",
+            "app.stream.copy": "copy",
+            "app.stream.find": "find",
+        }
+    if now.in_pane:
+        return {
+            "app.tools.previous app.tools.next": "select",
+            "app.tools.pin": "pin",
+            "app.tools.stop": "stop",
+        }
+    if now.listing:
+        return {"tui.input.tab": "complete", "tui.editor.cursorUp tui.editor.cursorDown": "choose"}
+    if now.editing:
+        return {"tui.input.submit": "keep the change"}
+    if now.in_queue:
+        return {"app.queue.edit": "edit", "app.queue.up app.queue.down": "choose"}
+    if now.busy and now.draft:
+        return {"tui.input.submit": "steer", "tui.input.tab": "queue"}
+    if now.draft:
+        return {"tui.input.submit": "send"}
+    if now.owed:
+        return {"app.help": "help"}
+    return {"app.session.tree": "tree", "app.palette": "everything", "app.help": "help"}
 
 
 def rule_label(store: SessionStore | None, now: Situation, tick: int) -> str:
     """What goes on, in the line above the prompt; empty while nothing does."""
+    if store is not None and store.lost is not None:
+        return f"{store.lost.reason}; trying again"
+    if now.editing:
+        return "editing a message that waits"
     if store is None or not (now.busy or now.shell):
         return ""
     if now.stopping:
@@ -136,14 +188,18 @@ def _context(store: SessionStore, theme: Theme) -> Part:
 
 def _cost(store: SessionStore, theme: Theme) -> Part:
     cost, complete = store.cost
-    if store.model.cost is None and not cost:
+    if not cost and not complete:
+        return Part((), 4)  # nothing is known yet: no figure is better than a wrong one
+    if not cost and store.model.cost is None:
         return Part((("price unknown", theme["muted"]),), 4)
-    return Part(((("" if complete else "≥ ") + money(cost), theme["muted"]),), 4)
+    spent = ("" if complete else "≥ ") + money(cost)
+    turn = f"{money(store.turn_cost)} of " if 0 < store.turn_cost < cost else ""
+    return Part(((turn + spent, theme["muted"]),), 4)
 
 
 def _branch(store: SessionStore, theme: Theme) -> Part:
-    flat = store.tree
-    if flat.branches < 2:
+    branches, branch = store.outline.branches, store.outline.branch(store.leaf_id)
+    if branches < 2:
         return Part((), 3)
-    mark = f"⎇ {flat.branch}/{flat.branches}" if flat.branch else f"⎇ {flat.branches}"
+    mark = f"⎇ {branch}/{branches}" if branch else f"⎇ {branches}"
     return Part(((mark, theme["accent"]),), 3)

@@ -23,6 +23,7 @@ from pi_trio.events import (
     BashExecutionUpdate,
     CompactionEnd,
     CompactionStart,
+    ConnectionChanged,
     EntryAppended,
     ExtensionError,
     Gap,
@@ -53,11 +54,12 @@ from pi_trio.messages import (
     text_of,
 )
 from pi_trio.remote.interface import SessionInfo, Snapshot
+from pi_trio.remote.offers import Surroundings
+from pi_trio.session.scan import head_of
 from pi_trio.session.tree import EntryHead
 from pi_tui.bodies import (
     OUTPUT_CHARACTERS,
     Shelf,
-    head_of,
     is_answer,
     item_kind,
     message_of,
@@ -65,7 +67,7 @@ from pi_tui.bodies import (
     without_long_output,
 )
 from pi_tui.calls import Calls
-from pi_tui.outline import Flat, Outline
+from pi_tui.outline import Outline
 from pi_tui.shown import Call, Item, LiveBlock, Retry, Shell, Stats
 from pi_tui.stats import turn_stats
 
@@ -92,6 +94,8 @@ class SessionStore:
         self._notices = 0
         self._waiting: list[Envelope] = []
         self.shell: Shell | None = None
+        self.surroundings: Surroundings | None = None
+        self.lost: ConnectionChanged | None = None
         self.reset(snapshot)
 
     # ---------------------------------------------------------------- taking in
@@ -122,8 +126,8 @@ class SessionStore:
         self._unseen_answers = {head.id for head in snapshot.heads if is_answer(head)}
         self._counted: set[str] = set()
         self._cost = 0.0
+        self.labels = dict(snapshot.labels)
         self.outline = Outline(snapshot.heads)
-        self._flat: Flat | None = None
         self._items: dict[str, Item] = {}
         self._seq = snapshot.seq
         self._rebuild()
@@ -140,11 +144,14 @@ class SessionStore:
     def apply(self, envelopes: Iterable[Envelope]) -> None:
         """Take in events in order. After a gap they wait for `reset`."""
         for envelope in envelopes:
-            if self.stale:
+            event = envelope.event
+            if isinstance(event, ConnectionChanged):
+                self.lost = None if event.connected else event
+            elif self.stale:
                 self._waiting.append(envelope)
-            elif envelope.seq > self._seq:
+            elif envelope.seq > self._seq or isinstance(event, Gap):  # behind it numbers may begin anew
                 self._seq = envelope.seq
-                self._reduce(envelope.event)
+                self._reduce(event)
 
     def fill(self, entries: Iterable[Mapping[str, Any]]) -> None:
         """Take in the bodies of entries that were missing."""
@@ -168,6 +175,14 @@ class SessionStore:
         """Take over what a command may have changed and no event tells."""
         self.model, self.thinking_level = snapshot.model, snapshot.thinking_level
         self.mode, self.session, self.notice = snapshot.mode, snapshot.session, snapshot.notice
+        self._renew_welcome()
+
+    def look_around(self, surroundings: Surroundings | None) -> None:
+        """Take in what there is around the session."""
+        self.surroundings = surroundings
+        self._renew_welcome()
+
+    def _renew_welcome(self) -> None:
         for item in self.items:
             item.version += item.kind == "welcome"  # it tells all of these
 
@@ -177,18 +192,6 @@ class SessionStore:
         self.items.append(Item(f"notice-{self._notices}", "notice", text=text))
 
     # ---------------------------------------------------------------- looking
-
-    @property
-    def tree(self) -> Flat:
-        """The session tree as rows; made when somebody looks."""
-        if self._flat is None:
-            self._flat = self.outline.flatten(self.leaf_id)
-        return self._flat
-
-    def show_entries(self, entries: bool) -> None:
-        """Have the tree show every message, or only prompts and summaries."""
-        self.outline = Outline(self.heads.values(), entries=entries)
-        self._flat = None
 
     def missing_ids(self, first: int, last: int) -> list[str]:
         """The entries without which items `first` to `last` (exclusive) cannot be drawn."""
@@ -204,9 +207,17 @@ class SessionStore:
         return [text_of(item.message.content) for item in self.items if isinstance(item.message, UserMessage)]
 
     @property
+    def last_answer(self) -> str:
+        """The text of the last answer on this path that has one and is loaded."""
+        answers = (
+            item.message for item in reversed(self.items) if isinstance(item.message, AssistantMessage)
+        )
+        return next((text for answer in answers if (text := text_of(answer.content).strip())), "")
+
+    @property
     def turn_number(self) -> int:
         """The number of the last prompt on this path, from 1; 0 before the first."""
-        return max((row.number for row in self.tree.rows if row.active), default=0)
+        return self.outline.turn_number(self.leaf_id)
 
     @property
     def summarising(self) -> bool:
@@ -249,6 +260,17 @@ class SessionStore:
     def cost(self) -> tuple[float, bool]:
         """US dollars spent in this session, and whether every answer was counted."""
         return self._cost, not self._unseen_answers
+
+    @property
+    def turn_cost(self) -> float:
+        """US dollars spent since the last prompt on this path."""
+        cost = 0.0
+        for item in reversed(self.items):
+            if isinstance(item.message, UserMessage):
+                break
+            if isinstance(item.message, AssistantMessage):
+                cost += item.message.usage.cost.total
+        return cost
 
     def turn_stats(self, turn: Item) -> Stats:
         """Sums over the turn that ends at the item `turn`."""
@@ -316,6 +338,8 @@ class SessionStore:
                 self._grow_shell(delta)
             case Gap():
                 self.stale = True
+            case ConnectionChanged():
+                pass  # it concerns no session: see `apply`
             case _:
                 assert_never(event)
 
@@ -368,7 +392,8 @@ class SessionStore:
             return
         self.heads[head.id] = head
         self.outline.add(head)
-        self._flat = None
+        if head.type == "label":
+            self._relabel(str(head.detail), entry.get("label"))
         before, self.leaf_id = self.leaf_id, entry.get("targetId") if head.type == "leaf" else head.id
         if head.type == "leaf" or head.parent_id != before:
             self._learn(entry)
@@ -423,13 +448,17 @@ class SessionStore:
         """Make the items of the path to the leaf; items met before are kept with their bodies."""
         self.items = []
         self.structure += 1
-        self._flat = None
         for head in self._path():
             self._place(head)
         if not self.items:
             self.items.append(Item("welcome", "welcome"))
         if self.shell is not None:
             self.items.append(Item("shell", "shell"))
+
+    def _relabel(self, target_id: str, label: Any) -> None:
+        self.labels.pop(target_id, None)
+        if isinstance(label, str) and label:
+            self.labels[target_id] = label
 
     def _path(self) -> list[EntryHead]:
         """Root to leaf. A loop in a damaged file ends the walk."""

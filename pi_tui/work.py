@@ -8,24 +8,36 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
 
 from pi_trio.errors import PiError, UsageError
-from pi_tui.hints import Hint, argument_hints, command_hints
+from pi_tui.hints import Hint, argument_hints, command_hints, file_hints
+from pi_tui.open_sessions import OpenSessions, State, state_of
+from pi_tui.pictures import load_image
+from pi_tui.queueing import Queueing
+from pi_tui.tree_work import TreeWork
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from pi_trio.approval import Question
+    from pi_trio.commands import View as OwnView
     from pi_trio.llm.protocol import Model
     from pi_trio.remote.interface import CommandInfo, Runtime, Snapshot
     from pi_tui.bridge import Bridge
     from pi_tui.live import LiveSession
-    from pi_tui.outline import Row
+    from pi_tui.offered import Offered
     from pi_tui.screens.question import Reply
+    from pi_tui.screens.sessions import Choice
     from pi_tui.store import SessionStore
     from pi_tui.widgets.prompt import Delivery, Prompt
 
 __all__ = ["View", "Work"]
+
+
+FIRST_KEYS = 0.3
+"""Seconds in which a new screen has the processor for itself: looking around imports a lot."""
 
 
 class View(Protocol):
@@ -36,6 +48,9 @@ class View(Protocol):
 
     async def show(self, store: SessionStore) -> None:
         """Show a session in the place of the one before."""
+
+    def do(self, task: Coroutine[Any, Any, None]) -> None:
+        """Run something beside the keys; what the runtime refuses is said."""
 
     def announce(self, live: LiveSession) -> None:
         """Events of a session have arrived."""
@@ -55,24 +70,35 @@ class View(Protocol):
     def to_end(self) -> None:
         """Follow the end of the stream."""
 
+    async def open_view(self, view: OwnView, argument: str) -> None:
+        """Do what a slash command asks of the screen itself."""
+
     def leave(self) -> None:
         """End the program."""
 
 
 class Work:
-    """One session at a time, None before `begin`. `stopping` and `summarising` say what goes on."""
+    """Shows one session at a time, none before `begin`. `stopping` and `summarising` say what goes on,
+    `commands` what may follow a slash, `tree` is what is done in the session tree.
+    """
 
     def __init__(self, view: View) -> None:
-        self.live: LiveSession | None = None
+        self.sessions = OpenSessions()
+        self.queueing = Queueing(view)
         self.stopping = False
         self.summarising = False
         self._view = view
         self._bridge: Bridge | None = None
         self._sending = asyncio.Lock()
-        self._unsent: list[tuple[str, Delivery]] = []
+        self._unsent: list[Prompt.Submitted] = []
         self._drafts: dict[str, str] = {}
-        self._places: list[tuple[str, str | None]] = []
-        self._commands: list[CommandInfo] = []
+        self.commands: list[CommandInfo] = []
+        self.tree = TreeWork(self, view)
+
+    @property
+    def live(self) -> LiveSession | None:
+        """The session that is shown."""
+        return self.sessions.shown
 
     @property
     def sending(self) -> bool:
@@ -101,38 +127,113 @@ class Work:
         await self.switch(choose)
         for text in messages:
             await self._deliver(text, "follow_up" if self._store.running else "send")
-        for text, delivery in self._unsent:
-            await self.submit(text, delivery)
+        unsent, self._unsent = self._unsent, []
+        for each in unsent:
+            await self.submit(each)
 
     async def switch(self, choose: Callable[[Runtime], Awaitable[Snapshot]]) -> None:
-        """Show another session. The one before keeps its draft and stays open in the runtime, where a
-        run in it goes on.
-        """
+        """Show another session. The one before keeps its draft and stays open: what runs in it goes on."""
         from pi_tui.items.welcome import suggestions
-        from pi_tui.live import LiveSession
 
-        assert self._bridge is not None  # noqa: S101  # `begin` came before
-        prompt = self._view.prompt
-        draft = prompt.take_draft() if self.live is not None else ""  # what is typed from now on is not its
+        self.queueing.stop()
+        prompt, before = self._view.prompt, self.live
+        draft = prompt.take_draft() if before is not None else ""  # what is typed from now on is not its
         try:
-            live = await LiveSession.open(self._bridge, choose, self._view.announce)
+            live = await self._opened(choose)
         except PiError:
             prompt.put_back([draft])
             raise
-        if self.live is not None:
-            await self.live.close()
-            self._drafts[self.live.id] = draft
-        self.live = live
+        if before is not None:
+            self._drafts[before.id] = draft
+        self.sessions.show(live)
+        prompt.forget_edits()
         prompt.put_back([self._drafts.pop(live.id, "")])
         await self._view.show(live.store)
+        if before is not None and before is not live and not draft:
+            await self._close_if_empty(before)
         prompt.remember(live.store.prompts())
         prompt.suggestions = () if live.store.heads else suggestions(live.store.model)
         prompt.put_back(await live.take_returned())
         await self._learn_commands()
         self._view.sync()
+        if not live.store.heads:
+            self._view.do(self._look_around(live))
+
+    async def _look_around(self, live: LiveSession) -> None:
+        """What the first screen tells of the place, once it is there and the first keys are answered."""
+        await asyncio.sleep(FIRST_KEYS)
+        if self.live is not live:
+            return  # it may be closed, and will be looked at again if it is shown again
+        live.store.look_around(await self.offered.surroundings(live.id))
+        self._view.sync()
+
+    async def _opened(self, choose: Callable[[Runtime], Awaitable[Snapshot]]) -> LiveSession:
+        """The session that `choose` gives, which may be open here already."""
+        from pi_tui.live import LiveSession
+
+        bridge = self.bridge
+        chosen = await bridge.call(choose)
+        known = self.sessions.get(chosen.session.id)
+        return known or await LiveSession.open(bridge, chosen.session.id, self._view.announce)
+
+    async def _close_if_empty(self, live: LiveSession) -> None:
+        """A session in which nothing was ever said is not worth keeping open."""
+        store = live.store
+        if not (store.heads or store.running or store.shell is not None):
+            await self.close(live)
+
+    async def close(self, live: LiveSession) -> None:
+        """Close a session that is not shown, which stops what runs in it. Its file stays."""
+        self.sessions.drop(live.id)
+        self._drafts.pop(live.id, None)
+        self.tree.forget(live.id)
+        await live.close()
+        self._view.sync()
+
+    async def next_session(self) -> None:
+        """Show the next open session; one that needs the user comes first."""
+        needy = self.sessions.next(lambda live: state_of(live) in (State.ASKS, State.FAILED, State.UNSEEN))
+        live = needy or self.sessions.next()
+        if live is None:
+            self._view.tell("no other session is open")
+            return
+        await self.switch(lambda runtime: runtime.snapshot(live.id))
+
+    @property
+    def bridge(self) -> Bridge:
+        """The way to the runtime, from `begin` on."""
+        assert self._bridge is not None  # noqa: S101
+        return self._bridge
+
+    @property
+    def offered(self) -> Offered:
+        """What the runtime offers besides sessions."""
+        from pi_tui.offered import Offered
+
+        return Offered(self.bridge)
+
+    async def show_chosen(self, choice: Choice) -> None:
+        """Show a session that was chosen in the list, or a copy of it that works in another folder."""
+        from pi_tui.offered import copy_session
+
+        row = choice.row
+        if choice.folder and row.path is not None:
+            path = row.path
+            await self.switch(lambda runtime: copy_session(runtime, path, choice.folder))
+        elif row.state is not None:
+            await self.switch(lambda runtime: runtime.snapshot(row.id))
+        else:
+            await self.switch(lambda runtime: runtime.open_session(row.path or row.id))
+
+    async def log_in(self, live: LiveSession, provider: str, key: str) -> None:
+        """Store a key. A session that has the demo model for want of one gets a model of the provider."""
+        path = await self.offered.store_key(live.id, provider, key)
+        await live.adopt()
+        live.store.say(f"The key of {provider} is stored in {path}.")
+        self._view.sync()
 
     async def _learn_commands(self) -> None:
-        self._commands = await self._now.commands()
+        self.commands = await self._now.commands()
         self._view.find_hints()
 
     async def new_session(self) -> None:
@@ -155,21 +256,25 @@ class Work:
 
     # ---------------------------------------------------------------- sending
 
-    async def submit(self, text: str, delivery: Delivery) -> None:
+    async def submit(self, sent: Prompt.Submitted) -> None:
         """Do what was written: a command of the user, a slash command, or a text for the model."""
+        text = sent.text
         if self.live is None:
-            self._unsent.append((text, delivery))
+            self._unsent.append(sent)
+        elif self.queueing.editing is not None:
+            await self.queueing.finish(text)
         elif text.startswith("!"):
             await self._shell(text)
         elif not (text.startswith("/") and await self._command(text)):
-            await self._deliver(text, delivery)
+            await self._deliver(text, sent.delivery, sent.images)
 
-    async def _deliver(self, text: str, delivery: Delivery) -> None:
+    async def _deliver(self, text: str, delivery: Delivery, images: Sequence[Path] = ()) -> None:
         """Send one text after the other: side by side, the runtime may take them in any order."""
         live = self._now
         async with self._sending:
             try:
-                await (live.queue(text) if delivery == "follow_up" else live.say(text))
+                attached = [await asyncio.to_thread(load_image, path) for path in images]
+                await (live.queue(text, attached) if delivery == "follow_up" else live.say(text, attached))
             except PiError:
                 self._view.prompt.put_back([text])
                 raise
@@ -207,17 +312,24 @@ class Work:
         await self._learn_commands()  # it may have brought others
         self._view.to_end()
         self._view.sync()
+        if told.view is not None:
+            await self._view.open_view(*told.view)
         if told.ended:
             self._view.leave()
         return True
 
     def hints(self, text: str) -> list[Hint]:
         """The commands that a text may become."""
-        return command_hints(text, self._commands)
+        return command_hints(text, self.commands)
 
     async def argument_hints(self, text: str) -> list[Hint]:
         """What may follow a command."""
         return argument_hints(text, await self._now.complete(text))
+
+    async def file_hints(self, word: str) -> list[Hint]:
+        """The files that an `@word` may name."""
+        wanted = word[1:].lstrip('"')
+        return file_hints(word, await self.offered.complete_file(self._now.id, wanted))
 
     async def continue_turn(self) -> None:
         """Go on where an answer is owed or was cut off."""
@@ -271,69 +383,6 @@ class Work:
         if reply.reason:
             await live.say(reply.reason)
         await live.answer(question.id, reply.answer)
-
-    # ---------------------------------------------------------------- the tree
-
-    async def go(self, target_id: str, *, summarise: bool = False) -> None:
-        """Move to an entry; before a prompt its text comes into the prompt."""
-        stopped = await self._make_way()
-        live, store = self._now, self._store
-        place = (live.id, store.leaf_id)
-        self.summarising = summarise
-        self._view.sync()
-        try:
-            moved = await live.navigate(target_id, summarise=summarise)
-        finally:
-            self.summarising = False
-            self._view.sync()
-        if summarise and moved.leaf_id == place[1]:
-            self._view.tell("no summary was made, and nothing has moved")
-            return
-        self._places.append(place)
-        self._arrive(moved.text, stopped)
-
-    async def fork(self, row: Row) -> None:
-        """Go on from a row in a new session. The one before is left as it is, running or not."""
-        place = (self._now.id, self._store.leaf_id)
-        moved = await self._now.fork(row.id, before=row.kind == "prompt")
-        await self.switch(lambda runtime: runtime.snapshot(moved.session_id))
-        self._places.append(place)
-        self._arrive(moved.text, "Forked into a new session; `-` in the tree goes back.")
-
-    async def back(self) -> None:
-        """Return to where the last move came from."""
-        if self.live is None or not self._places:
-            self._view.tell("there is no earlier place")
-            return
-        session_id, leaf_id = self._places[-1]
-        stopped = ""
-        if session_id != self.live.id:
-            await self.switch(lambda runtime: runtime.snapshot(session_id))
-        elif leaf_id is None:
-            self._view.tell("the earlier place was before the first prompt")
-            return
-        else:
-            stopped = await self._make_way()
-            await self.live.navigate(leaf_id)
-        self._places.pop()
-        self._arrive("", stopped)
-
-    async def _make_way(self) -> str:
-        """Stop a turn that runs, and say what is to be said about that where one arrives."""
-        if not self._store.running:
-            return ""
-        turn = self._store.turn_number
-        await self.stop()
-        return f"■ Turn {turn} was running there and was stopped; `-` in the tree goes back to it."
-
-    def _arrive(self, text: str, notice: str) -> None:
-        """After a move: to the stream, with the text of the prompt that was there."""
-        self._view.prompt.put_back([text])
-        self._view.prompt.remember(self._store.prompts())
-        if notice:
-            self._store.say(notice)
-        self._view.to_stream()
-        self._view.sync()
 
     # ---------------------------------------------------------------- the model
 

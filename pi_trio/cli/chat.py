@@ -10,11 +10,13 @@ from __future__ import annotations
 import signal
 import sys
 from argparse import Namespace
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 import trio
+from attrs import evolve
 
+from pi_trio.approval import Answer, Question
 from pi_trio.builtin_commands import builtin_commands
 from pi_trio.cli.ask_trust import ask_trust
 from pi_trio.cli.chat_text import ChatText
@@ -28,9 +30,18 @@ from pi_trio.cli.options import (
 )
 from pi_trio.cli.prompts import Prompt, gather_prompts
 from pi_trio.cli.signals import until_signal
-from pi_trio.cli.stdio import BROKEN_PIPE, Output, reserved_output, tell
+from pi_trio.cli.status import BROKEN_PIPE, status_of
+from pi_trio.cli.stdio import Output, reserved_output, tell
+from pi_trio.commands import View
 from pi_trio.errors import BusyError, PiError
-from pi_trio.events import AgentSettled, AgentStart
+from pi_trio.events import (
+    AgentEvent,
+    AgentSettled,
+    AgentStart,
+    ApprovalRequested,
+    ApprovalResolved,
+    Gap,
+)
 from pi_trio.harness.runtime import open_runtime
 from pi_trio.hub import Outbox
 from pi_trio.loop.lifetime import GOODBYE_SECONDS
@@ -45,6 +56,16 @@ Talk to a coding agent in plain lines: no full screen, nothing is redrawn. A lin
 turn or the command, twice ends the program; so do Ctrl+D and /quit."""
 
 _SIGN = "> "
+_QUESTION_SIGN = "May it run? y, a (always) or n: "
+ANSWERS: Mapping[str, Answer] = {
+    "y": "once",
+    "yes": "once",
+    "a": "always",
+    "always": "always",
+    "n": "no",
+    "no": "no",
+}
+"""What is an answer to a question about a call."""
 
 
 def run(argv: Sequence[str]) -> int:
@@ -60,6 +81,7 @@ async def _chat(namespace: Namespace, output: Output) -> int:
     lines = Lines()
     try:
         config = await ask_trust(runtime_config(namespace), lines, output)
+        config = evolve(config, can_ask=lines.is_terminal)
         prompts = gather_prompts(namespace.messages, "") if namespace.messages else []
         async with open_runtime(config) as runtime:
             snapshot = await open_chosen_session(runtime, namespace)
@@ -68,16 +90,21 @@ async def _chat(namespace: Namespace, output: Output) -> int:
         return BROKEN_PIPE
     except PiError as error:
         tell(str(error))
-        return 1
+        return status_of(error)
 
 
 class Chat:
-    """One person, one session at a time. It is the `CommandContext` of its commands."""
+    """One person, one session at a time. It is the `CommandContext` of its commands.
 
-    def __init__(self, runtime: Runtime, snapshot: Snapshot, lines: Lines, output: Output) -> None:
+    `attached` to sessions that are not its own, it leaves them as they are.
+    """
+
+    def __init__(
+        self, runtime: Runtime, snapshot: Snapshot, lines: Lines, output: Output, *, attached: bool = False
+    ) -> None:
         self._runtime = runtime
+        self._attached = attached
         self._session_id = snapshot.session.id
-        self._snapshot = snapshot
         self._lines = lines
         self._output = output
         self._interactive = lines.is_terminal
@@ -87,6 +114,7 @@ class Chat:
         self._filled = trio.Event()
         self._outbox = self._new_outbox()
         self._told: list[str] = []
+        self._questions: dict[str, Question] = {}
         self._running = False
         self._commanded = False
         self._expecting = False
@@ -94,9 +122,8 @@ class Chat:
         self._ending = False
 
     async def hold(self, prompts: Sequence[Prompt]) -> int:
-        """Talk until the person has enough. Returns the exit status; cancelling it stops the run."""
-        await self._runtime.subscribe(self._session_id, self._outbox)
-        await self._greet(self._snapshot)
+        """Talk until the person has enough. Returns the exit status; cancelling it stops a run of its own."""
+        await self._greet(await self._runtime.subscribe(self._session_id, self._outbox))
         try:
             async with plain_nursery() as nursery:
                 nursery.start_soon(self._listen)
@@ -106,7 +133,8 @@ class Chat:
                 nursery.cancel_scope.cancel()
         finally:
             with trio.move_on_after(GOODBYE_SECONDS, shield=True):
-                await self._runtime.abort(self._session_id)
+                if not self._attached:
+                    await self._runtime.abort(self._session_id)
                 await self._pass_on()
         return 1 if self._text.failed and not self._interactive else 0
 
@@ -133,10 +161,10 @@ class Chat:
             return
         await self._pass_on()
         await self._runtime.unsubscribe(before, self._outbox)
-        self._session_id, self._outbox, self._running = session_id, self._new_outbox(), False
+        self._session_id, self._outbox = session_id, self._new_outbox()
         snapshot = await self._runtime.subscribe(session_id, self._outbox)
-        self._running = snapshot.running
-        await self._runtime.close_session(before)
+        if not self._attached:
+            await self._runtime.close_session(before)
         await self._greet(snapshot)
 
     def edit(self, text: str) -> None:
@@ -146,6 +174,10 @@ class Chat:
     def quit(self) -> None:
         """See `CommandContext`."""
         self._ending = True
+
+    def open_view(self, view: View, argument: str) -> bool:
+        """See `CommandContext`. There are only lines here."""
+        return False
 
     # ------------------------------------------------------------------ what is said
 
@@ -167,7 +199,9 @@ class Chat:
     async def _take(self, line: str) -> None:
         """Do what a line says, and from a pipe wait for what comes of it."""
         try:
-            if line.strip() and not await self._run_command(line):
+            if self._questions and self._interactive:
+                await self._answer(line)
+            elif line.strip() and not await self._run_command(line):
                 await self._send(line)
             if not self._interactive:
                 await self._answered()
@@ -189,6 +223,14 @@ class Chat:
         except BusyError:
             await self._runtime.steer(self._session_id, line)
         self._running = True
+
+    async def _answer(self, line: str) -> None:
+        """Answer the oldest question, which others may have done meanwhile; what is no answer asks again."""
+        answer = ANSWERS.get(line.strip().lower())
+        if answer is not None:
+            question_id = next(iter(self._questions))
+            del self._questions[question_id]
+            await self._runtime.answer(self._session_id, question_id, answer)
 
     async def _answered(self) -> None:
         await self._runtime.wait_for_idle(self._session_id)
@@ -222,15 +264,30 @@ class Chat:
             text = ""
             for event in [envelope.event for envelope in self._outbox.take()]:
                 text += self._text.event(event)
-                if isinstance(event, AgentStart):
-                    self._running = True
-                elif isinstance(event, AgentSettled):
-                    self._running = False
+                await self._note(event)
             text += "".join(map(self._text.lines, told))
-            if self._expecting and not self._running and not self._text.waiting:
-                text += self._text.wait(_SIGN)
+            if self._expecting and (self._questions or not self._running) and not self._text.waiting:
+                text += self._text.wait(_QUESTION_SIGN if self._questions else _SIGN)
             if text:
                 await self._output.write(text.encode("utf-8", "replace"))
+
+    async def _note(self, event: AgentEvent) -> None:
+        """Keep up with what goes on."""
+        match event:
+            case AgentStart():
+                self._running = True
+            case AgentSettled():
+                self._running = False
+            case ApprovalRequested(question):
+                self._questions[question.id] = question
+            case ApprovalResolved(question_id):
+                self._questions.pop(question_id, None)
+            case Gap():
+                self._look(await self._runtime.snapshot(self._session_id))
+
+    def _look(self, snapshot: Snapshot) -> None:
+        self._running = snapshot.running
+        self._questions = {question.id: question for question in snapshot.questions}
 
     async def _greet(self, snapshot: Snapshot) -> None:
         """What a person should know of a session before the first prompt."""
@@ -240,6 +297,12 @@ class Chat:
         if self._interactive:
             name = snapshot.session.name or snapshot.session.id
             self.tell(f"{snapshot.notice}\nSession {name}. /help lists the commands.")
+        self._look(snapshot)
+        for question in snapshot.questions:
+            self.tell(self._text.question(question))
+        if snapshot.running:
+            said = snapshot.streaming.text if snapshot.streaming is not None else ""
+            self.tell(f"[a turn is running]\n{said}".strip())
 
     def _new_outbox(self) -> Outbox:
         return Outbox(lambda: self._filled.set(), limit=sys.maxsize, limit_characters=sys.maxsize)

@@ -6,9 +6,14 @@ import json
 from collections.abc import Mapping
 from typing import Any, Literal
 
+from pi_trio.approval import Question
+from pi_trio.codec import dumps, to_json
 from pi_trio.events import (
     AgentEvent,
+    ApprovalRequested,
     AutoRetryStart,
+    CompactionStart,
+    ConnectionChanged,
     EntryAppended,
     ExtensionError,
     Gap,
@@ -35,7 +40,7 @@ class ChatText:
     """
 
     def __init__(self) -> None:
-        self.failed = False
+        self.failed: bool = False
         self.renderers: Mapping[str, str] = {}
         self._thinks_unseen = False
         self._last_line: Literal["whole", "streaming", "waiting"] = "whole"
@@ -77,14 +82,28 @@ class ChatText:
                 return self.lines(
                     f"[retry {event.attempt} of {event.max_attempts} in {seconds:g} s] {event.error_message}"
                 )
+            case CompactionStart():
+                return self.lines("[making room in the context]")
             case EntryAppended(entry):
                 return self._entry(entry)
             case ExtensionError():
                 return self.lines(f"[extension] {event.error}")
+            case ApprovalRequested(question):
+                return self.lines(self.question(question))
+            case ConnectionChanged():
+                state = "[connected again]" if event.connected else f"[{event.reason}; trying again]"
+                return self.lines(state)
             case Gap():
                 return self.lines("[some output was left out]")
             case _:
                 return ""
+
+    def question(self, question: Question) -> str:
+        """Why it is asked, and all of what would run. Not a line of its own yet."""
+        args = sanitise(dumps(to_json(dict(question.args))).decode(), show_all=True)
+        what = f"[{question.tool_name}] {args}"
+        always = f"always: {', '.join(question.rules)}" if question.rules else ""
+        return "\n".join(filter(None, [question.reason, what, question.preview, always]))
 
     def _piece(self, piece: StreamEvent) -> str:
         match piece:

@@ -8,7 +8,7 @@ from typing import Any, get_args
 import attrs
 
 from pi_trio.errors import UsageError
-from pi_trio.events import AgentEvent, ExtensionError, Gap
+from pi_trio.events import AgentEvent, ConnectionChanged, ExtensionError, Gap
 from pi_trio.extensions.host import Delivery, Handler, Undo
 from pi_trio.harness.configured import ToolChoice
 from pi_trio.harness.harness import AgentHarness
@@ -27,15 +27,20 @@ from pi_trio.tool import Tool
 
 __all__ = ["HarnessHost"]
 
-_EVENTS = frozenset(cls.type for cls in get_args(AgentEvent)) - {Gap.type, ExtensionError.type}
+_EVENTS = frozenset(cls.type for cls in get_args(AgentEvent)) - {
+    Gap.type,
+    ConnectionChanged.type,
+    ExtensionError.type,
+}
 """The events that extensions hear. Their own failures would come back to them for ever."""
 _POINTS = frozenset({"tool_call", "tool_result", "context", "input", "session_shutdown"})
 
 
 class HarnessHost:
-    """The extensions' side of one session."""
+    """The extensions' side of one session. Their tools are offered to the model, or not."""
 
-    def __init__(self, harness: AgentHarness, models: Models) -> None:
+    def __init__(self, harness: AgentHarness, models: Models, *, offers_tools: bool = True) -> None:
+        self._offers_tools = offers_tools
         self._harness = harness
         self._models = models
         self._base = harness.options
@@ -140,7 +145,7 @@ class HarnessHost:
 
     def add_tool(self, tool: Tool) -> Undo:
         """See `ExtensionHost`."""
-        return self._added(self._tools, tool)
+        return self._added(self._tools if self._offers_tools else [], tool)
 
     def add_provider(self, provider: str, entry: Mapping[str, Any]) -> Undo:
         """See `ExtensionHost`."""

@@ -17,7 +17,7 @@ from pi_trio.text import sanitise
 from pi_tui.items.paint import Budget, Look, folded, indented
 from pi_tui.theme import Theme
 
-__all__ = ["INDENT", "Fence", "coloured"]
+__all__ = ["INDENT", "Fence", "coloured", "forget_fences"]
 
 INDENT = "  "
 """What stands before every line of code."""
@@ -44,6 +44,11 @@ _TOKENS = (
 
 _finished: LRUCache[tuple[str, int, Theme], list[Strip]] = LRUCache(256)
 """Coloured fences. An answer that was seen streaming is drawn again when it is finished."""
+
+
+def forget_fences() -> None:
+    """The theme has become another."""
+    _finished.clear()
 
 
 def coloured(code: str, language: str, theme: Theme) -> Iterator[Text]:

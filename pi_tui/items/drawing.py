@@ -30,6 +30,10 @@ class Drawing:
         """Draw this session from now on: the keys of items are those of their session."""
         self.store = store
         self.opened: set[str] = set()
+        self.redraw()
+
+    def redraw(self) -> None:
+        """Nothing that was drawn is right any more: the colours are others."""
         self._drawn: dict[tuple[Any, ...], list[Strip]] = {}
         self._lines = 0
         self._unfinished: dict[tuple[Any, ...], Progress] = {}

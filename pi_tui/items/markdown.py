@@ -25,12 +25,12 @@ from textual.strip import Strip
 
 from pi_trio.text import sanitise
 from pi_tui.items.blocks import Block, Splitter
-from pi_tui.items.code import INDENT, Fence, coloured
+from pi_tui.items.code import INDENT, Fence, coloured, forget_fences
 from pi_tui.items.paint import BOLD, ITALIC, Budget, Look, painted, render, wrapped
 from pi_tui.items.table import Table
 from pi_tui.theme import Theme
 
-__all__ = ["Growing", "Progress", "markdown"]
+__all__ = ["Growing", "Progress", "forget_colours", "markdown"]
 
 TAIL_REST = 4
 """The growing end of a text stays as it is for so many times as long as drawing it took."""
@@ -181,6 +181,13 @@ class _Markdown(Markdown):
         self.hyperlinks = False
         self.inline_code_lexer = None
         self.inline_code_theme = ""
+
+
+def forget_colours() -> None:
+    """The theme has become another: draw everything anew."""
+    _block_strips.cache_clear()
+    _rich_theme.cache_clear()
+    forget_fences()
 
 
 @cache

@@ -88,7 +88,7 @@ class Finding:
             self._hits |= {item.key for item in some if not item.missing and self._says(item, live)}
             missing = {id_: item.key for item in some if item.missing for id_ in item.ids}
             if missing:
-                found = await live.find(list(missing), self._query)
+                found = await live.find_among(list(missing), self._query)
                 self._hits |= {missing[id_] for id_ in found}
             if self._hits and not moved:
                 moved = True

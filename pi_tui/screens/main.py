@@ -6,8 +6,9 @@ panes are mounted when the runtime has one to show.
 
 from __future__ import annotations
 
-from collections.abc import Coroutine, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from textual import events, work
 from textual.app import ComposeResult
@@ -18,25 +19,35 @@ from textual.timer import Timer
 from textual.widgets import Static
 
 from pi_trio.errors import PiError
-from pi_tui.hints import wants_argument
+from pi_tui.hints import Hint, wants_argument
+from pi_tui.history import PromptHistory
 from pi_tui.ladder import Situation, Step, clear_step, escape_step, exit_step
 from pi_tui.layout import Pane, arrange
+from pi_tui.outside import edit_outside
+from pi_tui.pictures import clipboard_image
 from pi_tui.screens.asking import Asking
+from pi_tui.screens.choosing import Choosing
 from pi_tui.screens.help import HelpScreen
 from pi_tui.screens.reading import ReadingScreen
+from pi_tui.screens.tree_keys import TreeKeys
 from pi_tui.status import rule_label, status_parts
 from pi_tui.theme import Theme
-from pi_tui.widgets.chrome import QueueLines, Rule, StatusLine, TabStrip
+from pi_tui.widgets.chrome import Rule, StatusLine, TabStrip
 from pi_tui.widgets.hints import Hints
 from pi_tui.widgets.lines import Missing, bindings_for
 from pi_tui.widgets.prompt import Prompt
+from pi_tui.widgets.queue import QueueList, QueueRow, Wish
 from pi_tui.work import Work
 
 if TYPE_CHECKING:
+    from pi_trio.commands import View as OwnView
+    from pi_tui.app import PiApp
     from pi_tui.live import LiveSession
     from pi_tui.store import SessionStore
+    from pi_tui.tree_rows import Row
     from pi_tui.widgets.session_tree import SessionTree
     from pi_tui.widgets.tool_pane import ToolPane
+    from pi_tui.widgets.tree_view import TreeView
 
 __all__ = ["MainScreen"]
 
@@ -54,14 +65,8 @@ class MainScreen(ReadingScreen):
     MainScreen #blank { height: 1fr; }
     MainScreen #entry { height: auto; }
     MainScreen #mark { width: 2; height: 1; color: $pi-accent; text-style: bold; }
-    MainScreen SessionTree.-beside { border-right: solid $pi-borderMuted; }
+    MainScreen TreeView.-beside { border-right: solid $pi-borderMuted; }
     MainScreen ToolPane.-beside { border-left: solid $pi-borderMuted; }
-    MainScreen ScrollView {
-        scrollbar-background: ansi_default; scrollbar-background-hover: ansi_default;
-        scrollbar-background-active: ansi_default;
-        scrollbar-color: $pi-borderMuted; scrollbar-color-hover: $pi-border;
-        scrollbar-color-active: $pi-accent;
-    }
     """
     BINDINGS: ClassVar[list[BindingType]] = bindings_for("everywhere")
 
@@ -72,12 +77,18 @@ class MainScreen(ReadingScreen):
             super().__init__()
             self.live = live
 
-    def __init__(self, theme: Theme, keymap: Mapping[str, str]) -> None:
+    def __init__(
+        self, theme: Theme, keymap: Mapping[str, str], history: PromptHistory, editor: str | None = None
+    ) -> None:
         super().__init__()
+        self._history = history
+        self._editor = editor
         self._theme = theme
         self._keymap = keymap
         self.work = Work(self)
         self._asking = Asking(self, theme, keymap)
+        self._choosing = Choosing(self, theme, keymap)
+        self._tree_keys = TreeKeys(self, theme)
         self._whole = False
         self._tools = False
         self._armed = ""
@@ -90,12 +101,12 @@ class MainScreen(ReadingScreen):
         yield Static(id="blank")
         yield TabStrip(self._theme, id="tabs")
         yield Rule(self._theme, id="rule")
-        yield QueueLines(self._theme, id="queue")
+        yield QueueList(self._theme, self._keymap, self._with_queued, self.to_stream, id="queue")
         hints = Hints(self._theme)
         yield hints
         with Horizontal(id="entry"):
             yield Static("› ", id="mark", markup=False)
-            yield Prompt(self._keymap, hints, id="prompt")
+            yield Prompt(self._keymap, hints, self.find_hints, self._history, id="prompt")
         yield Rule(self._theme, id="foot")
         yield StatusLine(self._theme, id="status")
 
@@ -154,6 +165,19 @@ class MainScreen(ReadingScreen):
         self._armed_timer = self.set_timer(ARMED_FOR, self._disarm) if message else None
         self._refresh_chrome()
 
+    def say(self, text: str) -> None:
+        """Say something that stays: in the stream, or before there is one for a moment."""
+        if self.live is None:
+            self.tell(text)
+            return
+        self.live.store.say(text)
+        self.sync()
+
+    def restyle(self) -> None:
+        """The theme has become another."""
+        self._refresh_chrome()
+        self.refresh()
+
     def to_stream(self) -> None:
         """See `View`."""
         self._focus_pane("stream")
@@ -168,6 +192,17 @@ class MainScreen(ReadingScreen):
         if self._body is not None:
             self._body.transcript.give_way()
 
+    async def open_view(self, view: OwnView, argument: str) -> None:
+        """See `View`."""
+        match view:
+            case "sessions":
+                self.action_sessions()
+            case "login":
+                if self.live is not None:
+                    self.do(self._asking.login(self.live, argument))
+            case _:
+                await self._choosing.open_view(view, argument)
+
     def leave(self) -> None:
         """See `View`."""
         self.app.exit()
@@ -176,12 +211,15 @@ class MainScreen(ReadingScreen):
 
     def on_main_screen_changed(self, event: Changed) -> None:
         """Events have arrived."""
-        if event.live is not self.live or self._body is None:
-            return
         store = event.live.store
         if store.stale:
             self.do(self.work.recover(event.live))
             return
+        cast("PiApp", self.app).attention.sync(event.live)
+        if event.live is not self.live or self._body is None:
+            self._refresh_chrome()
+            return
+        event.live.unseen = False
         if store.returned and not self.work.stopping:
             self.do(self.work.put_back_returned(event.live))
         if store.heads:
@@ -199,37 +237,63 @@ class MainScreen(ReadingScreen):
 
     def on_prompt_submitted(self, event: Prompt.Submitted) -> None:
         """The user sends something; before there is a session it waits for it."""
-        self.do(self.work.submit(event.text, event.delivery))
+        self.do(self.work.submit(event))
 
     def on_prompt_sent_nothing(self) -> None:
         """Enter on an empty prompt."""
-        if self._situation.owed:
+        if self.work.queueing.editing is not None:
+            self.work.queueing.stop()
+        elif self._situation.owed:
             self.do(self.work.continue_turn())
+
+    def on_prompt_not_kept(self, event: Prompt.NotKept) -> None:
+        """The history cannot be written; what was sent was sent."""
+        self.say(event.problem)
+
+    def on_prompt_key_caught(self, event: Prompt.KeyCaught) -> None:
+        """An API key where it does not belong: it is stored, or forgotten, and never sent."""
+        if event.pasted and self.live is not None:
+            self.do(self._asking.login(self.live, event.provider, event.key))
+        else:
+            self.say("not sent: there is an API key in it. /login stores keys.")
+
+    def _with_queued(self, wish: Wish, row: QueueRow, place: int) -> None:
+        """A key of the messages that wait."""
+        if self.live is None:
+            return
+        match wish:
+            case "edit":
+                self.work.queueing.begin(self.live, row)
+            case "drop":
+                self.do(self.work.queueing.drop(self.live, row))
+            case "move":
+                self.do(self.work.queueing.move(self.live, row, place))
 
     def on_text_area_changed(self) -> None:
         """Hints depend on what is written."""
         self.find_hints()
 
     def find_hints(self) -> None:
-        """See `View`."""
-        text = self.prompt.text
+        """See `View`. What has to be asked for comes later, and until then there is nothing to choose."""
+        text, hints = self.prompt.text, self.query_one(Hints)
         if self.prompt.browsing:  # the arrows go on in the history
-            self.query_one(Hints).tell(())
+            hints.tell((), text)
+        elif self.live is not None and (word := self.prompt.file_word) is not None:
+            self._find_later(text, lambda: self.work.file_hints(word))
         elif self.live is not None and wants_argument(text):
-            self._find_arguments()
+            self._find_later(text, lambda: self.work.argument_hints(text))
         else:
-            self.query_one(Hints).tell(self.work.hints(text))
+            hints.tell(self.work.hints(text), text)
         self._refresh_chrome()
 
     @work(group="hints", exclusive=True)
-    async def _find_arguments(self) -> None:
-        text = self.prompt.text
+    async def _find_later(self, text: str, find: Callable[[], Awaitable[list[Hint]]]) -> None:
         try:
-            hints = await self.work.argument_hints(text)
+            hints = await find()
         except PiError:
             hints = []  # the command itself will say what is wrong
         if text == self.prompt.text:
-            self.query_one(Hints).tell(hints)
+            self.query_one(Hints).tell(hints, text)
             self._refresh_chrome()
 
     def on_tool_pane_stopped(self, event: ToolPane.Stopped) -> None:
@@ -238,17 +302,27 @@ class MainScreen(ReadingScreen):
 
     def on_session_tree_chosen(self, event: SessionTree.Chosen) -> None:
         """A key of the tree."""
-        row, what = event.row, event.what
-        if what == "back":
-            self.do(self.work.back())
-        elif row is not None and what == "fork":
-            if self._may_leave("fork"):
-                self.do(self.work.fork(row))
-        elif row is not None and (
-            not self._situation.running or self._confirmed(f"{what} {row.id}", "this stops the turn")
-        ):
-            target = row.id if what == "branch" or row.kind == "entry" else row.end
-            self.do(self.work.go(target, summarise=what == "summarise"))
+        if self.live is not None:
+            self._tree_keys.run(event.what, event.row)
+
+    def on_session_tree_seen(self, event: SessionTree.Seen) -> None:
+        """Rows of the tree show something that is not known yet."""
+        if self._body is not None:
+            self.do(self.work.tree.learn(self._body.tree_pane, event.unknown))
+
+    def on_session_tree_searched(self, event: SessionTree.Searched) -> None:
+        """A search in the tree begins, or has another text."""
+        self._refresh_chrome()
+        if self._body is not None:
+            self.do(self.work.tree.search(self._body.tree_pane))
+
+    def on_tree_view_rested(self, event: TreeView.Rested) -> None:
+        """The cursor of the tree stays on a row."""
+        if self._body is not None:
+            self.do(self._preview(self._body.tree_view, event.row))
+
+    async def _preview(self, view: TreeView, row: Row) -> None:
+        view.take(await self.work.tree.preview(row))
 
     # ---------------------------------------------------------------- keys
 
@@ -266,7 +340,7 @@ class MainScreen(ReadingScreen):
             case Step.DISARM:
                 self._disarm()
             case Step.CLOSE_LIST:
-                self.query_one(Hints).tell(())
+                self.query_one(Hints).tell((), self.prompt.text)
                 self._refresh_chrome()
             case Step.CLOSE_FIND:
                 self._end_finding()
@@ -274,6 +348,11 @@ class MainScreen(ReadingScreen):
                 self._select_nothing()
             case Step.COPY:
                 self.do(self._copy_selected())
+            case Step.STOP_EDITING:
+                self.work.queueing.stop()
+                self._refresh_chrome()
+            case Step.END_SEARCH:
+                self._end_search()
             case Step.LEAVE_PANE:
                 self._focus_pane("stream")
             case Step.ABORT:
@@ -332,6 +411,14 @@ class MainScreen(ReadingScreen):
         if self.live is not None:
             self.do(self._asking.model(self.live))
 
+    def action_palette(self) -> None:
+        if self.live is not None:
+            self.do(self._choosing.palette())
+
+    def action_settings(self) -> None:
+        if self.live is not None:
+            self.do(self._choosing.settings())
+
     def action_thinking(self) -> None:
         if self.live is not None:
             self.do(self.work.next_thinking_level())
@@ -340,8 +427,32 @@ class MainScreen(ReadingScreen):
         self.app.push_screen(HelpScreen(self._theme, self._keymap))
 
     def action_new_session(self) -> None:
-        if self.live is not None and self._may_leave("new session"):
+        if self.live is not None:
             self.do(self.work.new_session())
+
+    def action_next_session(self) -> None:
+        if self.live is not None:
+            self.do(self.work.next_session())
+
+    def action_sessions(self) -> None:
+        if self.live is not None:
+            self.do(self._asking.sessions())
+
+    def action_queue(self) -> None:
+        queue = self.query_one(QueueList)
+        if queue.rows:
+            queue.to_last()
+            self.set_focus(queue)
+            self._refresh_chrome()
+
+    def action_search_history(self) -> None:
+        self.do(self._asking.earlier_prompt())
+
+    def action_edit_outside(self) -> None:
+        self.do(edit_outside(cast("PiApp", self.app), self.prompt, self._editor))
+
+    def action_paste_image(self) -> None:
+        self.do(self._paste_image())
 
     # ---------------------------------------------------------------- inside
 
@@ -357,10 +468,27 @@ class MainScreen(ReadingScreen):
             listing=bool(self.query_one(Hints).chosen),
             finding=self._finding is not None and self._finding.active,
             selected=self._body is not None and self._body.transcript.selection is not None,
+            in_queue=self.query_one(QueueList).has_focus,
+            editing=self.work.queueing.editing is not None,
+            searching=self._pane == "tree" and self._body is not None and self._body.tree_pane.search.on,
             draft=bool(self.prompt.text),
             owed=store is not None and store.owed,
             armed=self._armed,
         )
+
+    async def _paste_image(self) -> None:
+        """An image of the clipboard; if there is none, what was copied here."""
+        image = await asyncio.to_thread(clipboard_image) if self.prompt.takes_images else None
+        if image is not None:
+            self.prompt.attach(image)
+        elif self.app.clipboard:
+            self.prompt.paste(self.app.clipboard)
+        else:
+            self.tell(
+                "there is no image in the clipboard"
+                if self.prompt.takes_images
+                else "this model takes no images"
+            )
 
     def do(self, task: Coroutine[Any, Any, None]) -> None:
         """Run something beside the keys. What the runtime refuses is said in the stream."""
@@ -369,16 +497,9 @@ class MainScreen(ReadingScreen):
             try:
                 await task
             except PiError as error:
-                self._complain(str(error))
+                self.say(f"✗ {error}")
 
         self.run_worker(guarded())
-
-    def _complain(self, text: str) -> None:
-        if self.live is None:
-            self.tell(text)
-            return
-        self.live.store.say(f"✗ {text}")
-        self.sync()
 
     def _confirmed(self, question: str, what: str) -> bool:
         """Whether this press answers the question that an earlier one asked; if not, ask it."""
@@ -389,9 +510,14 @@ class MainScreen(ReadingScreen):
         self.tell(f"{what}: press again, esc keeps on")
         return False
 
-    def _may_leave(self, what: str) -> bool:
-        """Whether another session may be shown. A turn goes on without being seen, so that is asked."""
-        return not self._situation.running or self._confirmed(what, "a turn runs here and goes on unseen")
+    def may_stop(self, what: str) -> bool:
+        """Whether a turn that runs may be stopped for this: it is asked about once."""
+        return not self._situation.running or self._confirmed(what, "this stops the turn")
+
+    def _end_search(self) -> None:
+        if self._body is not None:
+            self._body.tree_pane.end_search()
+            self._refresh_chrome()
 
     def _disarm(self) -> None:
         self._armed = ""
@@ -432,19 +558,26 @@ class MainScreen(ReadingScreen):
         store = self.live.store if self.live is not None else None
         if store is not None and (store.running_calls or store.shell) and self._body is not None:
             self._body.animate_running()
+        if store is not None and store.running and self._body is not None:
+            self._body.tree_pane.animate_running()
         self._refresh_chrome()
 
     def _refresh_chrome(self) -> None:
         """Bring the lines around the panes up to date."""
         store = self.live.store if self.live is not None else None
         now = self._situation
-        self.query_one(StatusLine).tell(status_parts(store, now, self._message, self._theme))
+        others = self.work.sessions.others()
+        parts = status_parts(store, now, self._message, self._theme, self._keymap, others)
+        self.query_one(StatusLine).tell(parts)
         if store is None:
             return
         level = f"thinking{store.thinking_level.capitalize()}"
         colour = "bashMode" if self.prompt.text.startswith("!") else level
         self.query_one("#rule", Rule).tell(rule_label(store, now, self._tick), colour)
-        self.query_one(QueueLines).tell(store.queue.steering, store.queue.follow_up)
+        self.query_one(QueueList).tell(store.queue)
+        self.work.queueing.sync()
+        self.prompt.waiting = bool(self.query_one(QueueList).rows)
+        self.prompt.takes_images = "image" in store.model.input
         self.query_one(TabStrip).tell(*_tabs(store, self._pane))
         self.prompt.running = now.busy
         if now.busy or now.shell:
@@ -455,6 +588,7 @@ class MainScreen(ReadingScreen):
 
 def _tabs(store: SessionStore, pane: Pane) -> tuple[list[str], str]:
     running = len(store.running_calls)
-    tree = f"Tree {store.tree.branches}" if store.tree.branches > 1 else "Tree"
+    branches = store.outline.branches
+    tree = f"Tree {branches}" if branches > 1 else "Tree"
     current = "Stream" if pane == "reading" else pane.capitalize()
     return ["Stream", tree, f"Tools {running}" if running else "Tools"], current

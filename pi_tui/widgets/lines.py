@@ -18,7 +18,16 @@ from textual.widget import Widget
 from pi_tui.keymap import Area, keys_of
 from pi_tui.theme import Theme
 
-__all__ = ["Copied", "LineView", "Missing", "OneLine", "bindings_for", "own_actions", "styled"]
+__all__ = [
+    "Copied",
+    "LineView",
+    "Missing",
+    "OneLine",
+    "bindings_for",
+    "own_actions",
+    "passed_on",
+    "styled",
+]
 
 
 PLAIN = Style()
@@ -42,6 +51,17 @@ def own_actions(widget: Widget, keymap: Mapping[str, str]) -> dict[str, str]:
     bindings = widget._bindings.copy()
     bindings.apply_keymap(dict(keymap))
     return {key: bound[0].action for key, bound in bindings.key_to_bindings.items()}
+
+
+def passed_on(widget: Widget, event: events.Key) -> bool:
+    """Give a key that came here before an earlier one turned to another widget to that widget."""
+    focused = widget.screen.focused
+    if focused is None or focused is widget or not widget.screen.is_current:
+        return False
+    event.stop()
+    event.prevent_default()
+    focused.post_message(events.Key(event.key, event.character))
+    return True
 
 
 def styled(strip: Strip, width: int) -> Strip:
@@ -73,7 +93,13 @@ class LineView(ScrollView):
     """
 
     DEFAULT_CSS = """
-    LineView { scrollbar-size-vertical: 1; overflow-x: hidden; overflow-y: auto; }
+    LineView {
+        scrollbar-size-vertical: 1; overflow-x: hidden; overflow-y: auto;
+        scrollbar-background: $pi-scrollbarTrack; scrollbar-background-hover: $pi-scrollbarTrack;
+        scrollbar-background-active: $pi-scrollbarTrack;
+        scrollbar-color: $pi-scrollbarThumb; scrollbar-color-hover: $pi-borderAccent;
+        scrollbar-color-active: $pi-accent;
+    }
     """
     ALLOW_SELECT: ClassVar[bool] = False
 
@@ -104,6 +130,10 @@ class LineView(ScrollView):
     def line_at(self, y: int) -> Strip | None:
         """Line `y` of all, or None past the end."""
         raise NotImplementedError
+
+    def restyle(self) -> None:
+        """The theme has become another."""
+        self.refresh()
 
     def set_line_count(self, count: int) -> None:
         """Tell how many lines there are now, and draw again."""

@@ -90,6 +90,11 @@ class ToolPane(LineView, can_focus=True):
         if self._following:
             self.scroll_to(y=self.max_scroll_y, animate=False, force=True)
 
+    def restyle(self) -> None:
+        self._drawn = (None, [])
+        self.sync()
+        self.refresh()
+
     def animate_running(self) -> None:
         """Turn the spinners and count the seconds of what runs."""
         self._tick += 1

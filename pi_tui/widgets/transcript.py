@@ -117,6 +117,10 @@ class Transcript(LineView, can_focus=False):
         self.following, self._anchor = False, (index, line)
         self._place()
 
+    def restyle(self) -> None:
+        self.drawing.redraw()
+        self._place()
+
     def scroll_pages(self, pages: int) -> None:
         """Scroll from wherever the focus is."""
         self.scroll_relative(y=pages * max(self.size.height - 2, 1), animate=False)
@@ -294,7 +298,8 @@ class Transcript(LineView, can_focus=False):
     def _pill(self) -> Strip:
         """What is below the view."""
         style = self.theme["accent"] + self.theme["selectedBg"]
-        text = f" {self._news()} · {hint({'tui.altScreen.bottom': 'to the end'}, self._keymap)} "
+        end = hint({"tui.altScreen.bottom": "to the end"}, self._keymap)
+        text = f" {self._news()}{' · ' * bool(end)}{end} "
         left = max((self.size.width - len(text)) // 2, 0)
         return styled(Strip([Segment(" " * left), Segment(text, style)]), self.size.width)
 
@@ -312,4 +317,4 @@ class Transcript(LineView, can_focus=False):
 
     def _look(self) -> Look:
         width = max(min(self.width - MARGIN - 1, MAX_TEXT), 1)
-        return Look(width, self.theme, now=self.store.clock(), tick=self._tick)
+        return Look(width, self.theme, now=self.store.clock(), tick=self._tick, keymap=self._keymap)

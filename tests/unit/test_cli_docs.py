@@ -12,11 +12,13 @@ from pi_trio.cli.main import main
 ROOT = Path(__file__).parents[2]
 PROGRAMS = (
     "",
+    "attach",
     "auth",
     "auth login",
     "auth logout",
     "auth check",
     "auth import-pi",
+    "batch",
     "chat",
     "doctor",
     "import-pi",
@@ -24,6 +26,7 @@ PROGRAMS = (
     "models list",
     "models search",
     "models refresh",
+    "serve",
     "sessions",
     "sessions list",
     "sessions search",

@@ -10,8 +10,11 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import trio.testing
 
 from pi_trio.builtin_commands import builtin_commands
+from pi_trio.commands import View
+from pi_trio.doctor import CHECKS
 from pi_trio.errors import BusyError, ConfigError, StorageError, UsageError
 from pi_trio.harness.runtime import LocalRuntime, open_runtime
 from pi_trio.llm import demo
@@ -29,6 +32,8 @@ class Person:
         self.edited: list[str] = []
         self.shown: list[str] = []
         self.gone = False
+        self.opened: list[tuple[str, str]] = []
+        self.has_places = False
         self.commands = builtin_commands()
 
     def tell(self, text: str) -> None:
@@ -40,6 +45,10 @@ class Person:
 
     def edit(self, text: str) -> None:
         self.edited.append(text)
+
+    def open_view(self, view: View, argument: str) -> bool:
+        self.opened.append((view, argument))
+        return self.has_places
 
     def quit(self) -> None:
         self.gone = True
@@ -102,6 +111,7 @@ async def test_an_unknown_command_is_said(root: Path) -> None:
                 await person.commands.run(person, line)
 
 
+@pytest.mark.command("help")
 async def test_commands_are_listed_with_their_sources_and_built_in_names_stay(root: Path) -> None:
     _prompts(root, "review", "---\ndescription: looks\nargument-hint: FILE\n---\nReview $1")
     _prompts(root, "model", "mine")
@@ -125,7 +135,7 @@ async def test_names_and_arguments_are_completed(root: Path) -> None:
     )
     async with person_at(root) as person:
         complete = person.commands.complete
-        assert await complete(person, "/mo") == ["/model", "/mode", "/mood"]
+        assert await complete(person, "/mo") == ["/model", "/mode", "/mouse", "/mood"]
         assert await complete(person, "/thinking hi") == ["/thinking high", "/thinking xhigh"]
         assert await complete(person, "/model dem") == ["/model demo/demo"]
         assert await complete(person, "/mood b") == ["/mood bad"]
@@ -144,6 +154,7 @@ async def test_templates_and_skills_are_sent_as_their_texts(root: Path) -> None:
 # ------------------------------------------------------------------ the built-in ones
 
 
+@pytest.mark.command("model", "thinking")
 async def test_model_and_thinking(root: Path) -> None:
     async with person_at(root) as person:
         assert "demo/demo" in await person.types("/model")
@@ -156,6 +167,7 @@ async def test_model_and_thinking(root: Path) -> None:
             await person.types("/thinking hig")
 
 
+@pytest.mark.command("mode")
 async def test_the_mode_says_what_runs_unasked(root: Path) -> None:
     async with person_at(root) as person:
         assert await person.types("/mode") == "The mode is auto: edits and commands run without asking."
@@ -166,6 +178,7 @@ async def test_the_mode_says_what_runs_unasked(root: Path) -> None:
             await person.types("/mode yolo")
 
 
+@pytest.mark.command("new", "name", "resume", "session")
 async def test_new_name_resume_and_session(root: Path) -> None:
     async with person_at(root) as person:
         first = person.session_id
@@ -184,6 +197,7 @@ async def test_new_name_resume_and_session(root: Path) -> None:
             await person.types("/resume")
 
 
+@pytest.mark.command("tree")
 async def test_the_tree_is_walked_by_numbers(root: Path) -> None:
     async with person_at(root) as person:
         assert await person.types("/tree") == "There is no prompt yet."
@@ -201,6 +215,7 @@ async def test_the_tree_is_walked_by_numbers(root: Path) -> None:
             await person.types("/tree 9")
 
 
+@pytest.mark.command("fork", "clone")
 async def test_fork_and_clone_open_other_sessions(root: Path) -> None:
     async with person_at(root) as person:
         with pytest.raises(UsageError, match="nothing to clone"):
@@ -216,6 +231,7 @@ async def test_fork_and_clone_open_other_sessions(root: Path) -> None:
         assert person.edited == ["hello two"]
 
 
+@pytest.mark.command("trust", "reload")
 async def test_a_change_of_trust_counts_at_once(root: Path) -> None:
     (root / "project" / ".pi" / "prompts").mkdir(parents=True)
     (root / "project" / ".pi" / "prompts" / "theirs.md").write_text("hello")
@@ -235,6 +251,18 @@ async def test_a_change_of_trust_counts_at_once(root: Path) -> None:
             await person.runtime.set_trust(person.session_id, str(root / "agent"), True)
 
 
+@pytest.mark.command("doctor")
+async def test_the_doctor_looks_at_the_sessions_own_folder(root: Path) -> None:
+    """The same checks as `pi-trio doctor`, which tests/unit/test_cli_commands.py goes through."""
+    (root / "project" / "AGENTS.md").write_text("rules")
+    async with person_at(root) as person:
+        told = await person.types("/doctor")
+    titles = [line[5:].partition(":")[0] for line in told.splitlines() if not line.startswith("    ")]
+    assert list(dict.fromkeys(titles)) == list(CHECKS)
+    assert str(root / "project" / "AGENTS.md") in told
+
+
+@pytest.mark.command("export")
 async def test_the_session_is_exported_to_a_file(root: Path) -> None:
     async with person_at(root) as person:
         await person.types("hello there")
@@ -254,11 +282,12 @@ async def test_the_session_is_exported_to_a_file(root: Path) -> None:
 async def test_what_a_runtime_does_not_offer_is_said(root: Path) -> None:
     async with person_at(root) as person:
         person.runtime = SimpleNamespace()
-        for line in ("/export", "/import pi"):
+        for line in ("/doctor", "/export", "/import pi"):
             with pytest.raises(UsageError, match=f"{line.split()[0]} is not possible here"):
                 await person.types(line)
 
 
+@pytest.mark.command("import")
 async def test_import_pi_takes_no_other_word(root: Path) -> None:
     async with person_at(root) as person:
         with pytest.raises(UsageError, match="/import pi"):
@@ -313,3 +342,87 @@ def test_a_long_conversation_is_no_deep_recursion() -> None:
     nodes = prompt_tree(heads, "19999")
     assert len(nodes) == 20_000
     assert {node.depth for node in nodes} == {0}
+
+
+async def test_login_is_a_place_or_another_way_is_told(root: Path) -> None:
+    async with person_at(root) as person:
+        assert "`pi-trio auth login PROVIDER`" in await person.types("/login")
+        assert "`pi-trio auth login openai`" in await person.types("/login openai")
+        person.has_places = True
+        assert await person.types("/login openai") == ""
+        assert person.opened[-1] == ("login", "openai")
+        with pytest.raises(UsageError, match="Not stored"):
+            await person.types("/login sk-ant-api03-" + "a1B2" * 10)
+        assert "/login anthropic" in await person.commands.complete(person, "/login anth")
+
+
+async def test_resume_alone_opens_the_list_where_there_is_one(root: Path) -> None:
+    async with person_at(root) as person:
+        with pytest.raises(UsageError, match="Say which session"):
+            await person.types("/resume")
+        person.has_places = True
+        await person.types("/resume")
+        assert person.opened[-1] == ("sessions", "")
+
+
+@pytest.mark.command("tour")
+async def test_the_tour_has_a_session_of_its_own(root: Path) -> None:
+    async with person_at(root) as person:
+        before = person.session_id
+        await person.types("/tour")
+        assert person.session_id != before
+        await trio.testing.wait_all_tasks_blocked()
+        assert await _said(person) == [demo.TOUR]
+        await person.runtime.abort(person.session_id)
+
+
+# ------------------------------------------------------------------ the program itself
+
+
+@pytest.mark.command("settings")
+async def test_settings_in_plain_lines(root: Path) -> None:
+    async with person_at(root) as person:
+        assert "retry.maxRetries: 3\n" in await person.types("/settings")
+        assert "how often at most" in await person.types("/settings retry.maxRetries")
+        told = await person.types("/settings retry.maxRetries 7")
+        assert told.startswith("retry.maxRetries is now 7.")
+        assert json.loads((root / "agent" / "settings.json").read_text()) == {"retry": {"maxRetries": 7}}
+        assert "retry.maxRetries: 7 (global)" in await person.types("/settings")
+        await person.types("/settings retry.maxRetries default")
+        assert "retry.maxRetries: 3\n" in await person.types("/settings")
+        with pytest.raises(UsageError, match="x is not a setting"):
+            await person.types("/settings x")
+        with pytest.raises(UsageError, match="must be a whole number"):
+            await person.types("/settings retry.maxRetries many")
+        completed = await person.commands.complete(person, "/settings maxretries")
+        assert completed == ["/settings retry.maxRetries"]
+
+
+@pytest.mark.command("theme", "mouse")
+async def test_the_theme_and_the_mouse_where_there_is_no_screen(root: Path) -> None:
+    async with person_at(root) as person:
+        assert "the colours of the screen" in await person.types("/theme")
+        assert (await person.types("/theme nord")).startswith('theme is now "nord".')
+        with pytest.raises(UsageError, match="no mouse"):
+            await person.types("/mouse off")
+        with pytest.raises(UsageError, match="/mouse on or /mouse off"):
+            await person.types("/mouse perhaps")
+
+
+@pytest.mark.command("context")
+async def test_what_fills_the_window(root: Path) -> None:
+    (root / "project" / "AGENTS.md").write_text("be brief " * 100)
+    async with person_at(root) as person:
+        before = await person.runtime.context_use(person.session_id)
+        assert {part.name for part in before.parts} == {"tool definitions", "system prompt", "context files"}
+        await person.types("run `echo " + "word " * 50 + "`")
+        use = await person.runtime.context_use(person.session_id)
+        names = {part.name for part in use.parts}
+        assert {"prompts", "answers and calls", "tool results"} <= names
+        assert sum(part.tokens for part in use.parts) == use.tokens
+        size = person.runtime._open(person.session_id).harness.compactor.meter.size
+        assert abs(use.tokens - size) <= max(len(use.parts), size * 0.05)
+        lines = (await person.types("/context")).splitlines()
+        assert lines[0].startswith(f"The context holds {use.tokens:,} tokens of {use.window:,}")
+        free = next(line for line in lines if line.split()[0] == "free")
+        assert f"{use.window - use.tokens:,}" in free

@@ -99,6 +99,16 @@ async def test_progress_of_a_call_is_replaced_by_newer_progress() -> None:
     ]
 
 
+async def test_numbers_rise_also_where_progress_was_replaced() -> None:
+    """A reader passes over what has a number that it has seen, so an older one must not come later."""
+    hub, reader, deltas = new_hub(), Reader(), Deltas()
+    hub.attach(reader.outbox)
+    progress = [ToolExecutionUpdate(each, "t", {}, ToolResult("")) for each in "aba"]
+    await hub.emit(progress[0], deltas.text("x"), progress[1], progress[2], deltas.text("y"))
+    told = [(envelope.seq, envelope.event.type) for envelope in reader.outbox.take()]
+    assert told == [(3, "tool_execution_update"), (4, "tool_execution_update"), (5, "message_update")]
+
+
 async def test_an_overflow_leaves_one_gap_and_goes_on_from_there() -> None:
     hub, reader = new_hub(), Reader(limit=3)
     hub.attach(reader.outbox)

@@ -12,6 +12,7 @@ from pi_trio.events import (
     ApprovalRequested,
     ApprovalResolved,
     BashExecutionUpdate,
+    ConnectionChanged,
     Gap,
     InboxClaimed,
     InboxDiscarded,
@@ -34,10 +35,10 @@ class Client:
 
     def __init__(self, runtime: LocalRuntime, write: Write) -> None:
         self.runtime = runtime
-        self.session_id = ""
+        self.session_id: str = ""
         self.shell_id: Any = None
-        self.outgoing = Outgoing(write, self._translate)
-        self.dialogs = Dialogs()
+        self.outgoing: Outgoing = Outgoing(write, self._translate)
+        self.dialogs: Dialogs = Dialogs()
 
     @property
     def harness(self) -> AgentHarness:
@@ -84,7 +85,14 @@ class Client:
             case BashExecutionUpdate():
                 named = {} if self.shell_id is None else {"id": self.shell_id}
                 return {**event_to_json(event), **named}
-            case InboxInserted() | InboxDiscarded() | InboxClaimed() | InputReturned() | Gap():
+            case (
+                InboxInserted()
+                | InboxDiscarded()
+                | InboxClaimed()
+                | InputReturned()
+                | ConnectionChanged()
+                | Gap()
+            ):
                 return None
             case _:
                 return event_to_json(event)
