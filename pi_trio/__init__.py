@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pi_trio.agent import Agent as Agent
+    from pi_trio.compaction.plan import CompactionSettings as CompactionSettings
     from pi_trio.errors import BusyError as BusyError
     from pi_trio.errors import ConfigError as ConfigError
+    from pi_trio.errors import LimitError as LimitError
     from pi_trio.errors import PiError as PiError
     from pi_trio.errors import ProviderError as ProviderError
     from pi_trio.errors import SessionError as SessionError
@@ -36,8 +38,12 @@ if TYPE_CHECKING:
     from pi_trio.extensions.api import ExtensionApi as ExtensionApi
     from pi_trio.harness.harness import AgentHarness as AgentHarness
     from pi_trio.harness.harness import HarnessOptions as HarnessOptions
+    from pi_trio.harness.limits import Limits as Limits
+    from pi_trio.harness.opening import open_harness as open_harness
+    from pi_trio.harness.retry import RetryPolicy as RetryPolicy
     from pi_trio.harness.runtime import open_runtime as open_runtime
     from pi_trio.hub import Outbox as Outbox
+    from pi_trio.llm.auth import Credential as Credential
     from pi_trio.llm.protocol import Model as Model
     from pi_trio.llm.protocol import ModelCost as ModelCost
     from pi_trio.llm.protocol import StreamFunction as StreamFunction
@@ -67,14 +73,19 @@ if TYPE_CHECKING:
     from pi_trio.remote.interface import Runtime as Runtime
     from pi_trio.remote.interface import Snapshot as Snapshot
     from pi_trio.resources.config import RuntimeConfig as RuntimeConfig
+    from pi_trio.session.session import Session as Session
     from pi_trio.tool import Tool as Tool
     from pi_trio.tool import ToolResult as ToolResult
+    from pi_trio.typed_tool import ToolContext as ToolContext
+    from pi_trio.typed_tool import function_tool as function_tool
 
 _HOMES = {
     "agent": ["Agent"],
+    "compaction.plan": ["CompactionSettings"],
     "errors": [
         "BusyError",
         "ConfigError",
+        "LimitError",
         "PiError",
         "ProviderError",
         "SessionError",
@@ -100,8 +111,12 @@ _HOMES = {
     ],
     "extensions.api": ["ExtensionApi"],
     "harness.harness": ["AgentHarness", "HarnessOptions"],
+    "harness.limits": ["Limits"],
+    "harness.opening": ["open_harness"],
+    "harness.retry": ["RetryPolicy"],
     "harness.runtime": ["open_runtime"],
     "hub": ["Outbox"],
+    "llm.auth": ["Credential"],
     "llm.protocol": ["Model", "ModelCost", "StreamFunction", "StreamOptions", "TextDelta", "ThinkingDelta"],
     "llm.registry": ["Models"],
     "loop.abandon": ["abandoned"],
@@ -129,7 +144,9 @@ _HOMES = {
     ],
     "remote.interface": ["Runtime", "Snapshot"],
     "resources.config": ["RuntimeConfig"],
+    "session.session": ["Session"],
     "tool": ["Tool", "ToolResult"],
+    "typed_tool": ["ToolContext", "function_tool"],
 }
 
 _MODULE_OF = {name: f"pi_trio.{module}" for module, names in _HOMES.items() for name in names}

@@ -7,8 +7,8 @@ signal handlers, nothing read from the environment.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from contextlib import AbstractAsyncContextManager
 from typing import TypeAlias
 
 import trio
@@ -27,7 +27,7 @@ from pi_trio.events import (
     ToolExecutionStart,
     TurnEnd,
 )
-from pi_trio.hub import EventChannel, Hub, Listener
+from pi_trio.hub import Hub, Listener
 from pi_trio.llm.partial import PartialView
 from pi_trio.llm.protocol import Model, StreamFunction, StreamOptions, ThinkingLevel
 from pi_trio.loop.driver import QueueMode
@@ -83,10 +83,12 @@ class Agent:
         self.thinking_level = thinking_level
         self.system_prompt = system_prompt
         self.tools: tuple[Tool, ...] = tuple(tools)
-        self.active_tool_names = None if active_tool_names is None else tuple(active_tool_names)
+        self.active_tool_names: tuple[str, ...] | None = (
+            None if active_tool_names is None else tuple(active_tool_names)
+        )
         self.stream_fn = stream_fn
-        self.hooks = hooks or Hooks()
-        self.options = options or StreamOptions()
+        self.hooks: Hooks = hooks or Hooks()
+        self.options: StreamOptions = options or StreamOptions()
         self.get_api_key = get_api_key
         self.steering_mode: QueueMode = steering_mode
         self.follow_up_mode: QueueMode = follow_up_mode
@@ -147,18 +149,13 @@ class Agent:
         """
         return self._hub.subscribe(listener)
 
-    @asynccontextmanager
-    async def open_events(self) -> AsyncIterator[trio.abc.ReceiveChannel[AgentEvent]]:
+    def open_events(self) -> AbstractAsyncContextManager[trio.abc.ReceiveChannel[AgentEvent]]:
         """The events from now on, as a channel that never slows the agent.
 
         Deltas merge while they are not read. The channel ends after `agent_settled`, or when
         the block is left.
         """
-        channel = EventChannel(self._hub)
-        try:
-            yield channel
-        finally:
-            await channel.aclose()
+        return self._hub.open_events()
 
     # ------------------------------------------------------------------ running
 
@@ -194,11 +191,7 @@ class Agent:
 
     def abort_call(self, call_id: str) -> bool:
         """Stop one running tool call; the run goes on. False if it is not running."""
-        scope = self._run.calls.get(call_id) if self._run is not None else None
-        if scope is None:
-            return False
-        scope.cancel()
-        return True
+        return self._run is not None and self._run.lifetime.cancel_call(call_id)
 
     async def wait_for_idle(self) -> None:
         """Wait until no run is in progress and every listener is done."""

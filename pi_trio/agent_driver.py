@@ -6,7 +6,6 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import attrs
-import trio
 from attrs import frozen
 
 from pi_trio.agent_queue import AgentQueue, AgentQueues, QueueItem
@@ -26,7 +25,7 @@ from pi_trio.loop.driver import (
     Turn,
     TurnEndReason,
 )
-from pi_trio.loop.hooks import AgentContext, GetMessages, RequestContext, TurnUpdate
+from pi_trio.loop.hooks import AgentContext, GetMessages, Hooks, RequestContext, TurnUpdate
 from pi_trio.loop.lifetime import Lifetime
 from pi_trio.messages import AgentMessage, LlmMessage
 from pi_trio.tool import Tool
@@ -41,7 +40,7 @@ class Transcript:
     """The messages of a conversation, each converted for models once."""
 
     def __init__(self, messages: Iterable[AgentMessage]) -> None:
-        self.messages = list(messages)
+        self.messages: list[AgentMessage] = list(messages)
         self._view = LlmView()
 
     def for_model(self) -> Sequence[LlmMessage]:
@@ -64,14 +63,12 @@ class AgentDriver:
     def __init__(
         self, agent: Agent, hub: Hub, queues: AgentQueues, transcript: Transcript, first: FirstTurn
     ) -> None:
-        self.hooks = agent.hooks
-        self.lifetime = Lifetime(agent.abort_grace)
+        self.hooks: Hooks = agent.hooks
+        self.lifetime: Lifetime = Lifetime(agent.abort_grace)
         self.tool_execution = agent.tool_execution
         self.new_messages: list[AgentMessage] = []
-        self.calls: dict[str, trio.CancelScope] = {}
-        self.emit = hub.emit
         self._agent = agent
-        self._hub = hub
+        self.hub: Hub = hub
         self._queues = queues
         self._transcript = transcript
         self._first: FirstTurn | None = first
@@ -89,10 +86,6 @@ class AgentDriver:
     @property
     def records_stream(self) -> bool:
         return False  # in memory nobody could play it back
-
-    @property
-    def listening(self) -> bool:
-        return self._hub.listening
 
     @property
     def max_parallel_tool_calls(self) -> int:
@@ -143,7 +136,7 @@ class AgentDriver:
         self._claims.clear()
         returned = tuple(each for each in messages if not any(each is other for other in queued))
         if returned:
-            self._hub.post(InputReturned(returned))
+            self.hub.post(InputReturned(returned))
 
     def hand_back_unopened(self) -> None:
         """Hand back the prompt of a run that ended before its first turn."""
@@ -214,12 +207,6 @@ class AgentDriver:
         active = self._agent.active_tool_names
         if active is not None:
             self._agent.active_tool_names = (*active, *(name for name in names if name not in active))
-
-    def track_call(self, call_id: str, scope: trio.CancelScope | None) -> None:
-        if scope is None:
-            self.calls.pop(call_id, None)
-        else:
-            self.calls[call_id] = scope
 
     def _active_tools(self) -> tuple[Tool, ...]:
         return self._tools if self._tools is not None else self._agent.active_tools

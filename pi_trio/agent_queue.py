@@ -49,10 +49,10 @@ class AgentQueues:
 
     def __init__(self) -> None:
         ids = count(1)
-        self.steering = AgentQueue(ids)
-        self.follow_up = AgentQueue(ids)
-        self.next_turn = AgentQueue(ids)
-        self.carried = AgentQueue(ids)
+        self.steering: AgentQueue = AgentQueue(ids)
+        self.follow_up: AgentQueue = AgentQueue(ids)
+        self.next_turn: AgentQueue = AgentQueue(ids)
+        self.carried: AgentQueue = AgentQueue(ids)
         """Contexts of tool results, for the next step. Nobody edits them."""
 
     def edit(self, item_id: str, message: AgentMessage) -> None:

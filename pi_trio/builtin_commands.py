@@ -14,6 +14,7 @@ from pi_trio.errors import UsageError
 from pi_trio.llm.thinking import LEVELS
 from pi_trio.prompt_tree import PromptNode, prompt_tree
 from pi_trio.remote.interface import CommandInfo, Moved, Snapshot
+from pi_trio.view_commands import VIEW_COMMANDS
 
 __all__ = ["builtin_commands"]
 
@@ -29,6 +30,11 @@ _MODES: Mapping[GateMode, str] = {
 @runtime_checkable
 class _Exports(Protocol):
     async def export(self, session_id: str, path: str | None) -> str: ...
+
+
+@runtime_checkable
+class _Examines(Protocol):
+    async def doctor(self, session_id: str) -> Sequence[str]: ...
 
 
 @runtime_checkable
@@ -230,6 +236,12 @@ async def _import(context: CommandContext, arguments: str) -> None:
     context.tell("\n".join(lines))
 
 
+async def _doctor(context: CommandContext, _arguments: str) -> None:
+    if not isinstance(context.runtime, _Examines):
+        raise _missing("/doctor")
+    context.tell("\n".join(await context.runtime.doctor(context.session_id)))
+
+
 async def _reload(context: CommandContext, _arguments: str) -> None:
     findings = await context.runtime.reload(context.session_id)
     context.tell("\n".join(["Settings, resources and extensions were read again.", *findings]))
@@ -292,8 +304,10 @@ def builtin_commands() -> Commands:
             _command("compact", "replace older messages by a summary", _compact, "[INSTRUCTIONS]"),
             _command("export", "write the session to an .html, .md or .jsonl file", _export, "[PATH]"),
             _command("import", "bring in what pi has", _import, "pi [--dry-run]"),
+            _command("doctor", "look at everything that a start needs", _doctor),
             _command("reload", "read settings, resources and extensions again", _reload),
             _command("trust", "this folder's own resources", _trust, "[yes|no|parent]", _trust_choices),
+            *VIEW_COMMANDS,
             _command("quit", "end the program", _quit),
         ]
     )

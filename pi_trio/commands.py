@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from typing import Protocol, TypeAlias
+from typing import Literal, Protocol, TypeAlias
 
 from attrs import field, frozen
 
 from pi_trio.errors import UsageError
 from pi_trio.remote.interface import CommandInfo, Runtime
 
-__all__ = ["Command", "CommandContext", "Commands", "Complete", "Run"]
+__all__ = ["Command", "CommandContext", "Commands", "Complete", "Run", "View"]
 
 _COMMAND = re.compile(r"/[A-Za-z][\w:-]*(?:\s|$)")
 """How a command begins; a path has one more slash, or a dot."""
@@ -44,6 +44,12 @@ class CommandContext(Protocol):
     def quit(self) -> None:
         """End the program when the command is done."""
 
+    def open_view(self, view: View, argument: str) -> bool:
+        """Open a view of the program's own when the command is done. False if it has none of the kind."""
+
+
+View: TypeAlias = Literal["settings", "theme", "mouse"]
+"""What only a screen has; all of it can be said with an argument, too."""
 
 Run: TypeAlias = Callable[[CommandContext, str], Awaitable[None]]
 Complete: TypeAlias = Callable[[CommandContext], Awaitable[Sequence[str]]]
@@ -67,6 +73,11 @@ class Commands:
 
     def __init__(self, builtins: Iterable[Command]) -> None:
         self._builtins = {command.info.name: command for command in builtins}
+
+    @property
+    def names(self) -> Iterable[str]:
+        """The names of the built-in commands."""
+        return self._builtins
 
     async def all(self, context: CommandContext) -> list[CommandInfo]:
         """All commands of the session: built-in ones, then extensions, templates and skills."""

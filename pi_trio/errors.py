@@ -3,6 +3,7 @@
     PiError
     ├── UsageError            the caller: a call that makes no sense now
     │   └── BusyError         … because a run is in progress
+    ├── LimitError            the caller: what it allowed to be spent is spent
     ├── ProviderError         the provider: a request that failed for good
     ├── SummaryError          the model: a summary that cannot be used, so nothing was changed
     ├── StorageError          the disk: something could not be written or read
@@ -29,6 +30,7 @@ __all__ = [
     "BusyError",
     "ConfigError",
     "InternalError",
+    "LimitError",
     "PiError",
     "ProviderError",
     "SessionError",
@@ -51,6 +53,10 @@ class UsageError(PiError):
 
 class BusyError(UsageError):
     """A run is in progress, and the call needs an idle agent."""
+
+
+class LimitError(PiError):
+    """A limit on cost or steps is reached; what it would have gone on with was not sent."""
 
 
 class ProviderError(PiError):

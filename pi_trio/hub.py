@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from typing import TypeAlias
 
 import trio
@@ -84,7 +85,7 @@ class Outbox:
         self._last_delta: _Merged | None = None
         self._progress: dict[str, _Plain] = {}
         self._characters = 0
-        self.closed = False
+        self.closed: bool = False
 
     def put(self, seq: int, event: AgentEvent) -> None:
         """Take in an event. Called in the agent's thread; never waits."""
@@ -172,7 +173,7 @@ class Hub:
     """
 
     def __init__(self, reduce: Callable[[AgentEvent], None]) -> None:
-        self.seq = 0
+        self.seq: int = 0
         self._reduce = reduce
         self._listeners: list[Listener] = []
         self._outboxes: list[Outbox] = []
@@ -199,6 +200,19 @@ class Hub:
                 self._listeners.remove(listener)
 
         return unsubscribe
+
+    @asynccontextmanager
+    async def open_events(self) -> AsyncIterator[trio.abc.ReceiveChannel[AgentEvent]]:
+        """The events from now on, as a channel that never slows the agent.
+
+        Deltas merge while they are not read. The channel ends after `agent_settled`, or when
+        the block is left.
+        """
+        channel = EventChannel(self)
+        try:
+            yield channel
+        finally:
+            await channel.aclose()
 
     def attach(self, outbox: Outbox) -> None:
         """Fill `outbox` with every event from now on."""

@@ -15,7 +15,15 @@ from attrs import frozen
 from pi_trio.errors import ConfigError
 from pi_trio.plain_file import read_plain_file
 
-__all__ = ["JsonDocument", "load_jsonc", "read_jsonc"]
+__all__ = [
+    "JsonDocument",
+    "blanked",
+    "key_positions",
+    "load_jsonc",
+    "read_jsonc",
+    "read_text",
+    "without_comments",
+]
 
 _STRING = r'"(?:\\.|[^"\\\n])*"'
 _COMMENT = re.compile(rf"{_STRING}|//[^\n]*")
@@ -33,7 +41,7 @@ class JsonDocument:
 
     def line(self, *keys: str) -> int:
         """The line of the key that these nested keys lead to; 1 if there is none."""
-        position = _key_positions(self.text).get(keys, 0)
+        position = key_positions(self.text).get(keys, 0)
         return self.text.count("\n", 0, position) + 1
 
 
@@ -48,7 +56,7 @@ def read_jsonc(path: Path) -> JsonDocument:
     Raises `FileNotFoundError` if there is no file, and `ConfigError`, naming the file and
     the place, if it cannot be read or is not JSON.
     """
-    text = _without(_TRAILING_COMMA, _without(_COMMENT, _read(path)))
+    text = blanked(read_text(path))
     try:
         return JsonDocument(path, text, json.loads(text) if text.strip() else {})
     except json.JSONDecodeError as error:
@@ -57,7 +65,18 @@ def read_jsonc(path: Path) -> JsonDocument:
         raise ConfigError(f"{path}: nested too deeply") from error
 
 
-def _read(path: Path) -> str:
+def blanked(text: str) -> str:
+    """The text as plain JSON: blanks for comments and trailing commas."""
+    return _without(_TRAILING_COMMA, without_comments(text))
+
+
+def without_comments(text: str) -> str:
+    """The text with blanks for its comments."""
+    return _without(_COMMENT, text)
+
+
+def read_text(path: Path) -> str:
+    """The file's text, without a byte order mark. Raises as `read_jsonc`."""
     try:
         data = read_plain_file(path)
         return data.decode("utf-8-sig")
@@ -80,8 +99,8 @@ def _without(pattern: re.Pattern[str], text: str) -> str:
     return pattern.sub(blank, text)
 
 
-def _key_positions(text: str) -> dict[tuple[str, ...], int]:
-    """Nested keys to the offset of the innermost one. Array items add no key."""
+def key_positions(text: str) -> dict[tuple[str, ...], int]:
+    """In plain JSON, nested keys to the offset of the innermost one. Array items add no key."""
     positions: dict[tuple[str, ...], int] = {}
     path: list[str] = []
     depths: list[int] = []

@@ -1,12 +1,38 @@
-"""A nursery whose failures are plain exceptions."""
+"""Nurseries whose failures are plain exceptions."""
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from types import TracebackType
+from typing import Protocol, TypeVar
 
 import trio
 
-__all__ = ["plain_nursery"]
+__all__ = ["in_nursery", "plain_nursery"]
+
+CLOSING = 5.0
+"""Seconds that what a block holds may take to stop and save when the block is left."""
+
+
+class _Closable(Protocol):
+    async def aclose(self) -> None: ...
+
+
+T = TypeVar("T", bound=_Closable)
+
+
+@asynccontextmanager
+async def in_nursery(make: Callable[[trio.Nursery], T]) -> AsyncIterator[T]:
+    """What `make` makes, with a nursery of its own. Leaving the block, also by cancellation, closes it."""
+    async with plain_nursery() as nursery:
+        made = make(nursery)
+        try:
+            yield made
+        finally:
+            with trio.CancelScope(shield=True, deadline=trio.current_time() + CLOSING):
+                await made.aclose()
+            nursery.cancel_scope.cancel()
 
 
 class plain_nursery:  # noqa: N801 - used like `trio.open_nursery`

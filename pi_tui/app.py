@@ -12,12 +12,16 @@ from textual.binding import BindingType
 from pi_trio.errors import PiError
 from pi_tui.bridge import Bridge, OpenRuntime
 from pi_tui.screens.main import MainScreen
-from pi_tui.theme import Theme
+from pi_tui.theme import Theme, bundled_folder
+from pi_tui.theme_choice import Themes
+from pi_tui.theming import Theming
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
+    from textual.filter import LineFilter
 
     from pi_trio.remote.interface import Runtime, Snapshot
+    from pi_tui.terminal import GroundTold
 
 __all__ = ["Ask", "PiApp"]
 
@@ -29,6 +33,8 @@ class PiApp(App[None]):
     """`open_runtime` and `choose` are called in the runtime's thread; `choose` opens the first session.
 
     `settle` comes before both, in the screen's thread, and may ask the user something.
+    `themes` are those that can be chosen instead of `theme`, which `choice` means now;
+    `save_theme` keeps another choice, and is called in a thread. `notices` are told first.
 
     After the app has ended, `failure` is what the runtime raised or what kept it from
     starting, and `resume` the id of a session that has a file.
@@ -43,6 +49,10 @@ class PiApp(App[None]):
         choose: Callable[[Runtime], Awaitable[Snapshot]],
         theme: Theme,
         *,
+        themes: Themes | None = None,
+        choice: str = "",
+        save_theme: Callable[[str], None] | None = None,
+        notices: Sequence[str] = (),
         keymap: Mapping[str, str] | None = None,
         messages: Sequence[str] = (),
         settle: Callable[[Ask], Awaitable[None]] | None = None,
@@ -56,9 +66,12 @@ class PiApp(App[None]):
         self._bridge: Bridge | None = None
         self._keymap_chosen = dict(keymap or {})
         self._theme = theme
+        self._notices = notices
         self._main = MainScreen(theme, self._keymap_chosen)
-        self.register_theme(theme.textual())
-        self.theme = f"pi-{theme.name}"
+        self.theming = Theming(
+            self, theme, themes or Themes([bundled_folder()]), choice or theme.name, self._main.say
+        )
+        self.save_theme = save_theme
 
     @property
     def resume(self) -> str | None:
@@ -75,7 +88,25 @@ class PiApp(App[None]):
         self.set_keymap(self._keymap_chosen)
         self.call_after_refresh(self._start)
 
+    def get_line_filters(self) -> Sequence[LineFilter]:
+        """See `App`: the theme's own ground comes first, so that without colours it goes as well."""
+        ground = self.theming.ground
+        return [*([ground] if ground.enabled else ()), *super().get_line_filters()]
+
+    def use_mouse(self, on: bool) -> None:
+        """Take the mouse from the terminal, or give it back; keys scroll either way."""
+        from pi_tui.terminal import set_mouse
+
+        if self._driver is not None:
+            set_mouse(self._driver, on=on)
+
+    def on_ground_told(self, event: GroundTold) -> None:
+        """The terminal has answered."""
+        self.theming.ground_told(event.dark)
+
     def _start(self) -> None:
+        if self._driver is not None:
+            self.theming.start(self._driver.write)
         self.run_worker(self._settle_and_start())
 
     async def _settle_and_start(self) -> None:
@@ -94,6 +125,8 @@ class PiApp(App[None]):
     async def _begin(self, bridge: Bridge) -> None:
         try:
             await self._main.work.begin(bridge, self._choose, self._messages)
+            for notice in self._notices:
+                self._main.say(notice)
         except PiError as error:
             self.failure = self.failure or error
             self.exit(return_code=1)

@@ -10,16 +10,9 @@ from pi_trio.messages import AgentMessage
 from pi_trio.session.tree import EntryHead
 from pi_tui.shown import ItemKind
 
-__all__ = ["head_of", "is_answer", "item_kind", "message_of"]
+__all__ = ["is_answer", "item_kind", "message_of"]
 
 _SHOWN_ROLES = frozenset({"user", "assistant", "bashExecution", "custom"})
-
-
-def head_of(entry: Mapping[str, Any]) -> EntryHead:
-    """What the tree needs to know of an entry."""
-    message = entry.get("message")
-    detail = message.get("role") if isinstance(message, Mapping) else entry.get("customType")
-    return EntryHead(str(entry.get("id")), entry.get("parentId"), str(entry.get("type")), detail)
 
 
 def message_of(entry: Mapping[str, Any]) -> AgentMessage | None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import re
+from functools import cache
 
-__all__ = ["ANSI_NAMES", "contrast", "parse_colour"]
+__all__ = ["ANSI_NAMES", "contrast", "lightness", "nearest_of_256", "parse_colour"]
 
 ANSI_NAMES = tuple(
     f"ansi_{bright}{name}"
@@ -38,6 +39,38 @@ def contrast(first: str, second: str) -> float:
     """The WCAG contrast ratio of two `#rrggbb` colours, 1 to 21."""
     light, dark = sorted((_luminance(first), _luminance(second)), reverse=True)
     return (light + 0.05) / (dark + 0.05)
+
+
+@cache
+def nearest_of_256(colour: str) -> str:
+    """The `#rrggbb` colour that looks most like one, of those that a terminal with 256 colours has."""
+    wanted = _oklab(colour)
+    return min(_palette(), key=lambda each: math.dist(_oklab(each), wanted))
+
+
+@cache
+def _palette() -> tuple[str, ...]:
+    return tuple(map(_from_palette, range(16, 256)))
+
+
+@cache
+def _oklab(colour: str) -> tuple[float, float, float]:
+    """A colour where equal distances look equal."""
+    red, green, blue = _channels(colour)
+    long = math.cbrt(0.4122214708 * red + 0.5363325363 * green + 0.0514459929 * blue)
+    medium = math.cbrt(0.2119034982 * red + 0.6806995451 * green + 0.1073969566 * blue)
+    short = math.cbrt(0.0883024619 * red + 0.2817188376 * green + 0.6299787005 * blue)
+    return (
+        0.2104542553 * long + 0.7936177850 * medium - 0.0040720468 * short,
+        1.9779984951 * long - 2.4285922050 * medium + 0.4505937099 * short,
+        0.0259040371 * long + 0.7827717662 * medium - 0.8086757660 * short,
+    )
+
+
+def lightness(red: float, green: float, blue: float) -> float:
+    """How light a colour looks, 0 to 1; its parts are 0 to 1, too."""
+    luminance = 0.2126 * _linear(red) + 0.7152 * _linear(green) + 0.0722 * _linear(blue)
+    return 1.16 * luminance ** (1 / 3) - 0.16 if luminance > 0.008856 else 9.033 * luminance
 
 
 def _from_palette(index: int) -> str:
@@ -75,7 +108,15 @@ def _hex(red: int, green: int, blue: int) -> str:
 
 
 def _luminance(colour: str) -> float:
-    channels = (int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5))
-    linear = (value / 12.92 if value <= 0.04045 else ((value + 0.055) / 1.055) ** 2.4 for value in channels)
-    red, green, blue = linear
+    red, green, blue = _channels(colour)
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+def _channels(colour: str) -> tuple[float, float, float]:
+    """Red, green and blue as amounts of light."""
+    red, green, blue = (_linear(int(colour[at : at + 2], 16) / 255) for at in (1, 3, 5))
+    return red, green, blue
+
+
+def _linear(value: float) -> float:
+    return value / 12.92 if value <= 0.04045 else ((value + 0.055) / 1.055) ** 2.4

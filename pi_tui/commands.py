@@ -10,7 +10,7 @@ from functools import cache
 
 from attrs import define, field
 
-from pi_trio.commands import Commands
+from pi_trio.commands import Commands, View
 from pi_trio.remote.interface import CommandInfo, Runtime
 
 __all__ = ["Told", "all_commands", "completions", "run_command"]
@@ -25,6 +25,7 @@ class Told:
     lines: list[str] = field(factory=list)
     text: str = ""
     ended: bool = False
+    view: tuple[View, str] | None = None
 
     def tell(self, text: str) -> None:
         """See `CommandContext`."""
@@ -41,6 +42,11 @@ class Told:
     def quit(self) -> None:
         """See `CommandContext`."""
         self.ended = True
+
+    def open_view(self, view: View, argument: str) -> bool:
+        """See `CommandContext`."""
+        self.view = (view, argument)
+        return True
 
 
 async def run_command(runtime: Runtime, session_id: str, line: str) -> Told | None:

@@ -14,9 +14,23 @@ from attrs import frozen
 
 from pi_trio.errors import ConfigError
 
-__all__ = ["KEYS", "Area", "Key", "hint", "key_label", "keys_of", "load_keymap"]
+__all__ = [
+    "KEYS",
+    "NO_CHANGES",
+    "UNBOUND",
+    "Area",
+    "Key",
+    "hint",
+    "key_label",
+    "keys_now",
+    "keys_of",
+    "load_keymap",
+]
 
 Area: TypeAlias = Literal["everywhere", "prompt", "tree", "tools", "question"]
+
+NO_CHANGES: Mapping[str, str] = {}
+"""The keymap of somebody who has no file of it."""
 
 UNBOUND = "unbound"
 """The name of no key: what an action is bound to that the user switched off."""
@@ -47,6 +61,8 @@ KEYS = (
     Key("app.tools.pane", "f3", "tools", "tool pane", "everywhere", True),
     Key("app.tools.expand", "ctrl+o", "expand", "tool details in the stream", "everywhere", True),
     Key("app.session.new", "ctrl+n", "new_session", "new session", "everywhere", True),
+    Key("app.palette", "ctrl+p", "palette", "everything that there is, by name", "everywhere", True),
+    Key("app.settings", "f2", "settings", "the settings", "everywhere", True),
     Key("app.model.select", "ctrl+l", "model", "choose the model", "everywhere", True),
     Key("app.thinking.cycle", "shift+tab", "thinking", "next thinking level", "everywhere", True),
     Key("app.pane.next", "tab", "next_pane", "next pane", "everywhere"),
@@ -54,7 +70,7 @@ KEYS = (
     Key("tui.altScreen.pageDown", "pagedown", "page(1)", "on one page", "everywhere"),
     Key("tui.altScreen.top", "ctrl+home", "top", "to the beginning", "everywhere"),
     Key("tui.altScreen.bottom", "ctrl+end", "bottom", "to the end, and follow", "everywhere"),
-    Key("app.help", "f1,question_mark", "help", "this help (? on an empty prompt)", "everywhere"),
+    Key("app.help", "question_mark,f1", "help", "this help (? on an empty prompt)", "everywhere"),
     Key("tui.input.submit", "enter", "send", "send, or steer; empty: go on", "prompt"),
     Key("app.message.followUp", "alt+enter", "follow_up", "queue; when idle: new line", "prompt"),
     Key("tui.input.tab", "tab", "tab", "complete; or queue; or next pane", "prompt"),
@@ -68,12 +84,29 @@ KEYS = (
     Key("tui.select.pageDown", "pagedown", "move_page(1)", "page down", "tree"),
     Key("app.tree.first", "home,g", "move_to(0)", "first row", "tree"),
     Key("app.tree.last", "end,G", "move_to(-1)", "last row", "tree"),
-    Key("tui.select.confirm", "enter", "go", "go there; a running turn is stopped first", "tree"),
-    Key("app.tree.summarise", "s", "summarise", "go there, and sum up what is left", "tree"),
-    Key("app.tree.branch", "b", "branch", "edit this prompt as a new branch", "tree"),
-    Key("app.tree.fork", "f", "fork", "fork into a new session", "tree"),
-    Key("app.tree.back", "minus", "back", "back to where you were", "tree"),
-    Key("app.tree.entries", "o", "entries", "show turns, or every message", "tree"),
+    Key("tui.select.confirm", "enter", "choose('go')", "go there; a running turn is stopped first", "tree"),
+    Key("app.tree.summarise", "s", "choose('summarise')", "go there, and sum up what is left", "tree"),
+    Key("app.tree.summariseWith", "S", "choose('instruct')", "the same, saying what matters", "tree"),
+    Key("app.tree.branch", "b", "choose('branch')", "edit this prompt as a new branch", "tree"),
+    Key("app.tree.fork", "f", "choose('fork')", "fork into a new session", "tree"),
+    Key("app.tree.clone", "c", "choose('clone')", "a new session with all up to here", "tree"),
+    Key("app.tree.back", "minus", "choose('back')", "back to where you were", "tree"),
+    Key("app.tree.editLabel", "l", "choose('label')", "label; an empty one takes it away", "tree"),
+    Key("app.tree.copy", "y", "choose('copy')", "copy what was said", "tree"),
+    Key("app.tree.export", "e", "choose('export')", "export this branch to a file", "tree"),
+    Key("app.tree.search", "slash", "search", "search; esc ends it", "tree"),
+    Key("app.tree.next", "n", "next(1)", "next found, or next branch point", "tree"),
+    Key("app.tree.previous", "N", "next(-1)", "the one before", "tree"),
+    Key("app.tree.foldOrUp", "left,ctrl+left,alt+left", "fold", "fold; to where a branch begins", "tree"),
+    Key("app.tree.unfoldOrDown", "right,ctrl+right,alt+right", "unfold", "unfold; next branch", "tree"),
+    Key("app.tree.filter.cycleForward", "o", "cycle(1)", "show turns, or entries, and which", "tree"),
+    Key("app.tree.filter.cycleBackward", "O", "cycle(-1)", "the same, the other way round", "tree"),
+    Key("app.tree.filter.default", "d", "show('default')", "entries, without records", "tree"),
+    Key("app.tree.filter.noTools", "t", "show('no-tools')", "entries, without results", "tree"),
+    Key("app.tree.filter.userOnly", "u,ctrl+u", "show('user-only')", "prompts only", "tree"),
+    Key("app.tree.filter.labeledOnly", "L", "show('labeled-only')", "labelled entries only", "tree"),
+    Key("app.tree.filter.all", "a", "show('all')", "all entries; again: turns", "tree"),
+    Key("app.tree.preview", "p", "preview", "preview of this row, or not", "tree"),
     Key("app.tools.previous", "left_square_bracket,left,up,k", "move(-1)", "previous call", "tools"),
     Key("app.tools.next", "right_square_bracket,right,down,j", "move(1)", "next call", "tools"),
     Key("app.tools.stop", "x", "stop", "stop this call only", "tools"),
@@ -100,16 +133,19 @@ _PUNCTUATION = {
     "`": "grave_accent",
     "'": "apostrophe",
 }
-_LABELS = {name: sign for sign, name in _PUNCTUATION.items()} | {
-    "escape": "esc",
-    "pageup": "PgUp",
-    "pagedown": "PgDn",
-    "up": "↑",
-    "down": "↓",
-    "left": "←",
-    "right": "→",
-    "G": "shift+g",
-}
+_LABELS = (
+    {name: sign for sign, name in _PUNCTUATION.items()}
+    | {
+        "escape": "esc",
+        "pageup": "PgUp",
+        "pagedown": "PgDn",
+        "up": "↑",
+        "down": "↓",
+        "left": "←",
+        "right": "→",
+    }
+    | {letter: f"shift+{letter.lower()}" for letter in "GLNOS"}
+)
 
 
 def keys_of(area: Area) -> tuple[Key, ...]:
@@ -123,10 +159,22 @@ def key_label(keys: str) -> str:
     return "+".join([*modifiers, _LABELS.get(name, name)])
 
 
+def keys_now(id_: str, keymap: Mapping[str, str]) -> str:
+    """The keys that an action has now, comma-separated; empty if it has none."""
+    keys = keymap.get(id_) or next(key.keys for key in KEYS if key.id == id_)
+    return "" if keys == UNBOUND else keys
+
+
 def hint(words: Mapping[str, str], keymap: Mapping[str, str]) -> str:
-    """`y once · n no`: actions by their ids, with the keys that they have now."""
-    keys = {key.id: keymap.get(key.id, key.keys) for key in KEYS}
-    return " · ".join(f"{key_label(keys[id_])} {word}" for id_, word in words.items() if keys[id_] != UNBOUND)
+    """`y once · n no`: actions by their ids, with the keys that they have now.
+
+    Several ids with blanks between them show a key each. An action without a key is left out.
+    """
+    hints = []
+    for ids, word in words.items():
+        labels = [key_label(keys) for id_ in ids.split() if (keys := keys_now(id_, keymap))]
+        hints += [f"{' '.join(labels)} {word}"] if labels else []
+    return " · ".join(hints)
 
 
 def load_keymap(path: Path) -> dict[str, str]:
@@ -158,8 +206,10 @@ def _overrides(data: Mapping[str, Any], path: Path) -> dict[str, str]:
 
 
 def _textual_name(key: str) -> str:
-    """`ctrl+pageUp` -> `ctrl+pageup`, `-` -> `minus`."""
+    """`ctrl+pageUp` -> `ctrl+pageup`, `-` -> `minus`, `shift+l` -> `L`."""
     modifiers, _, name = key.rpartition("+") if not key.endswith("+") else (key[:-2], "", "plus")
     ordered = "+".join(sorted(modifiers.lower().split("+"))) if modifiers else ""
     plain = _PUNCTUATION.get(name, name if len(name) == 1 else name.lower())
+    if ordered == "shift" and len(plain) == 1:
+        return plain.upper()
     return f"{ordered}+{plain}" if ordered else plain

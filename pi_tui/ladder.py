@@ -14,6 +14,7 @@ class Step(Enum):
 
     DISARM = "keep on"
     CLOSE_LIST = "close list"
+    END_SEARCH = "end search"
     LEAVE_PANE = "back to prompt"
     STOP_SHELL = "stop command"
     STOP_SUMMARY = "stop summary"
@@ -30,7 +31,8 @@ class Situation:
     """All that the rungs depend on. `armed` is the question that the next press would answer.
 
     `summarising` goes with or without a run, `shell` is a command of the user, `listing` says
-    that completions are shown, and `owed` that an empty Enter would continue the turn.
+    that completions are shown, `searching` that the pane is searched, and `owed` that an empty
+    Enter would continue the turn.
     """
 
     pane: str = "stream"
@@ -39,6 +41,7 @@ class Situation:
     shell: bool = False
     stopping: bool = False
     listing: bool = False
+    searching: bool = False
     owed: bool = False
     draft: bool = False
     armed: str = ""
@@ -60,6 +63,8 @@ def escape_step(now: Situation) -> Step:
         return Step.DISARM
     if now.listing:
         return Step.CLOSE_LIST
+    if now.searching:
+        return Step.END_SEARCH
     if now.in_pane:
         return Step.LEAVE_PANE
     return _stopping(now)

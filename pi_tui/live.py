@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any
 
 from pi_trio.approval import Answer
 from pi_trio.errors import BusyError, PiError
@@ -10,14 +11,22 @@ from pi_trio.events import QueueUpdate
 from pi_trio.hub import Envelope
 from pi_trio.llm.protocol import Model
 from pi_trio.remote.interface import CommandInfo, Moved, Runtime, Snapshot
+from pi_trio.resources.setting_changes import Scope, SettingInfo
+from pi_trio.session.digest import Digest
+from pi_trio.view_commands import with_settings
 from pi_tui.bridge import Bridge, Subscription
 from pi_tui.commands import Told, all_commands, completions, run_command
+from pi_tui.items.tree_preview import Preview
 from pi_tui.store import SessionStore
+from pi_tui.tree_rows import Row
 
 __all__ = ["LiveSession"]
 
 FIRST_LOADED = 60
 """Items at the end of a session whose bodies are loaded before it is shown."""
+
+PREVIEWED = 14
+"""Entries at the end of a row that its preview is made of."""
 
 
 class LiveSession:
@@ -147,6 +156,25 @@ class LiveSession:
         """The lines that a command line may become."""
         return await self._bridge.call(lambda runtime: completions(runtime, self.id, line))
 
+    async def settings(self) -> Sequence[SettingInfo]:
+        """The settings, for a form. Raises `UsageError` if the runtime does not offer that."""
+        return await self._bridge.call(lambda runtime: with_settings(runtime).settings(self.id))
+
+    async def change_setting(self, scope: Scope, key: str, value: object) -> None:
+        """Write a setting into its file."""
+        await self._bridge.call(
+            lambda runtime: with_settings(runtime).change_setting(self.id, scope, key, value)
+        )
+
+    async def take_up_settings(self) -> str:
+        """Have the runtime read the settings again. Gives a sentence about what that led to."""
+        try:
+            findings = await self._bridge.call(lambda runtime: runtime.reload(self.id))
+        except BusyError:
+            return "The settings are saved; /reload takes them up when the turn is over."
+        self.store.adopt(await self._bridge.call(lambda runtime: runtime.snapshot(self.id)))
+        return "\n".join(["The settings are saved and hold from now on.", *findings])
+
     async def models(self) -> Sequence[Model]:
         """The models that can be chosen."""
         return await self._bridge.call(lambda runtime: runtime.models())
@@ -171,10 +199,12 @@ class LiveSession:
         self.store.returned = []
         return list(await self._bridge.call(lambda runtime: runtime.take_returned(self.id)))
 
-    async def navigate(self, target_id: str, *, summarise: bool = False) -> Moved:
+    async def navigate(self, target_id: str, *, summarise: bool = False, instructions: str = "") -> Moved:
         """Move the leaf, perhaps to a summary of what is left; the store is up to date afterwards."""
         moved = await self._bridge.call(
-            lambda runtime: runtime.navigate(self.id, target_id, summarise=summarise)
+            lambda runtime: runtime.navigate(
+                self.id, target_id, summarise=summarise, instructions=instructions
+            )
         )
         self._subscription.flush()
         return moved
@@ -184,3 +214,33 @@ class LiveSession:
         return await self._bridge.call(
             lambda runtime: runtime.fork(self.id, target_id, "before" if before else "at")
         )
+
+    # ---------------------------------------------------------------- the tree
+
+    async def entries(self, ids: Sequence[str]) -> list[Mapping[str, Any]]:
+        """The bodies of entries, which are not kept."""
+        return await self._bridge.call(lambda runtime: runtime.entries(self.id, ids))
+
+    async def digests(self, groups: Sequence[Sequence[str]]) -> list[Digest]:
+        """What a list shows of entries, group by group."""
+        return await self._bridge.call(lambda runtime: runtime.digests(self.id, groups))
+
+    async def find(self, text: str) -> Sequence[str]:
+        """The entries that have all the words."""
+        return await self._bridge.call(lambda runtime: runtime.find_entries(self.id, text))
+
+    async def preview(self, row: Row) -> Preview:
+        """A row's first entry and its last ones, and what going there would find."""
+        ids = list(dict.fromkeys([row.members[0], *row.members[-PREVIEWED:]]))
+        bodies = await self.entries(ids)
+        there = await self._bridge.call(lambda runtime: runtime.destination(self.id, row.end))
+        return Preview(row, bodies, there)
+
+    async def set_label(self, entry_id: str, label: str) -> None:
+        """Put a label on an entry; an empty one takes it away."""
+        await self._bridge.call(lambda runtime: runtime.set_label(self.id, entry_id, label or None))
+        self._subscription.flush()
+
+    async def export(self, path: str, leaf_id: str) -> str:
+        """Write a branch to a file, and give the file's path."""
+        return await self._bridge.call(lambda runtime: runtime.export(self.id, path, leaf_id))

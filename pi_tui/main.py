@@ -11,6 +11,7 @@ import traceback
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pi_trio.cli.attaching import add_token_argument, refuse_runtime_options
@@ -18,10 +19,11 @@ from pi_trio.cli.options import add_session_arguments, make_parser, open_chosen_
 from pi_trio.errors import PiError
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from pi_trio.remote.interface import Runtime, Snapshot
     from pi_trio.resources.config import RuntimeConfig
     from pi_tui.app import Ask, PiApp
-    from pi_tui.theme import Theme
 
 __all__ = ["main", "run_app"]
 
@@ -105,7 +107,9 @@ async def _run(app: PiApp) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = make_parser("pi-tui", "Talk to a coding agent, full screen.")
-    parser.add_argument("--theme", metavar="NAME", help="dark, light, a theme of yours, or a path")
+    parser.add_argument(
+        "--theme", metavar="NAME", help="system, a theme's name, two as light/dark, or a path"
+    )
     parser.add_argument("--attach", metavar="URL", help="show sessions of this server (pi-trio serve)")
     add_token_argument(parser)
     add_session_arguments(parser)
@@ -117,10 +121,17 @@ def _make_app(namespace: argparse.Namespace, config: RuntimeConfig) -> PiApp:
 
     from pi_tui import terminal
     from pi_tui.app import PiApp
+    from pi_tui.key_clashes import clashes
     from pi_tui.keymap import load_keymap
+    from pi_tui.theme_choice import Themes
 
     terminal.install()
+    if terminal.is_colourless():
+        os.environ.setdefault("NO_COLOR", "1")
     config = evolve(config, can_ask=True)
+    keymap = load_keymap(config.agent_dir / "keybindings.json")
+    themes = Themes(_theme_folders(config))
+    theme, odd = themes.load_or_system(namespace.theme or config.settings.theme)
 
     async def settle(ask: Ask) -> None:
         """Whether what the folder brings along is used, before anything of it is."""
@@ -129,6 +140,8 @@ def _make_app(namespace: argparse.Namespace, config: RuntimeConfig) -> PiApp:
             from pi_trio.resources.trust_question import TRUST_CHOICES, after_trust, trust_question
 
             config = after_trust(config, await ask("trust", trust_question(config), TRUST_CHOICES))
+            themes.folders = _theme_folders(config)
+            app.theming.take_choice(namespace.theme or config.settings.theme)
 
     @asynccontextmanager
     async def open_runtime() -> AsyncIterator[Runtime]:
@@ -141,26 +154,35 @@ def _make_app(namespace: argparse.Namespace, config: RuntimeConfig) -> PiApp:
     async def choose(runtime: Runtime) -> Snapshot:
         return await open_chosen_session(runtime, namespace)
 
-    app = partial(
+    def save_theme(choice: str) -> None:
+        from pi_trio.resources.setting_changes import change_setting
+
+        change_setting(config.agent_dir / "settings.json", "theme", choice)
+
+    make = partial(
         PiApp,
-        theme=_theme(namespace.theme or config.settings.theme, config),
-        keymap=load_keymap(config.agent_dir / "keybindings.json"),
+        theme=theme,
+        themes=themes,
+        choice=namespace.theme or config.settings.theme,
+        save_theme=save_theme,
+        notices=[notice for notice in (odd, *clashes(keymap)) if notice],
+        keymap=keymap,
         messages=namespace.messages,
     )
     if namespace.attach:
         from pi_tui.attached import choose_attached, open_attached
 
-        return app(partial(open_attached, namespace), partial(choose_attached, namespace))
-    return app(open_runtime, choose, settle=settle)
+        app = make(partial(open_attached, namespace), partial(choose_attached, namespace))
+    else:
+        app = make(open_runtime, choose, settle=settle)
+    return app
 
 
-def _theme(name: str, config: RuntimeConfig) -> Theme:
-    """The chosen theme; `system`, and a pair like `light/dark`, go by the terminal."""
-    from pi_tui.theme import bundled_folder, default_theme_name, load_theme
+def _theme_folders(config: RuntimeConfig) -> Sequence[Path]:
+    """Where themes are looked for: those of a folder count if it is trusted, and win."""
+    from pi_tui.theme import bundled_folder
 
-    if "/" in name and not name.endswith(".json"):
-        light, _, dark = name.partition("/")
-        name = light if default_theme_name() == "light" else dark
-    if name == "system":
-        name = default_theme_name()
-    return load_theme(name, [config.agent_dir / "themes", bundled_folder()])
+    if "themes" in config.without:
+        return [bundled_folder()]
+    own = [config.cwd / ".pi" / "themes"] if config.trust.trusted else []
+    return [*own, config.agent_dir / "themes", bundled_folder()]

@@ -1,186 +1,248 @@
-"""The session tree as rows: pure, without Textual.
+"""The shape of a session tree: which entries follow each other, and where paths part. Pure, without Textual.
 
-The tree is reduced to what a row is worth (prompts, summaries; on request every message) and
-flattened depth first without recursion. Only branch points indent, so a conversation of any
-length stays at the left. Branches are lettered by their tips, `A` first in file order.
+Entries stand in segments: stretches in which each entry has one follower. Only where paths part
+does a segment end, so there are as many segments as a person would draw lines, and a question
+about a row costs what is in sight of it, not what is in the file. An entry is known by its place
+in file order; `leaf` entries are pointers and stand for the entry that they point at.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import Literal, TypeAlias
+from array import array
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping
+from enum import IntEnum
 
-from attrs import define, evolve, field, frozen
+from attrs import define, field
 
 from pi_trio.session.tree import EntryHead
 
-__all__ = ["Flat", "Outline", "Row", "RowKind", "branch_letters"]
-
-RowKind: TypeAlias = Literal["prompt", "summary", "compaction", "entry"]
-
-_ENTRY_TYPES = frozenset({"message", "custom_message", "compaction", "branch_summary"})
+__all__ = ["SUBSTANCE", "TURNS", "Code", "Outline", "Segment", "letter"]
 
 
-@frozen
-class Row:
-    """One row. `prefix` is drawn before it and `rest` before its further lines.
+class Code(IntEnum):
+    """What an entry is, as far as a list of entries tells them apart."""
 
-    `number` counts the prompts of the branch from 1; `tools` the calls that followed the
-    prompt; `end` is the entry that going to this row leads to.
-    """
-
-    id: str
-    kind: RowKind
-    number: int
-    prefix: str
-    rest: str
-    active: bool
-    tools: int
-    end: str
-    detail: str | None = None
+    PROMPT = 0
+    ANSWER = 1
+    RESULT = 2
+    SAID = 3
+    SUMMARY = 4
+    COMPACTION = 5
+    SYSTEM = 6
+    TURN_END = 7
+    RECORD = 8
+    USAGE = 9
 
 
-@frozen
-class Flat:
-    """The rows of a tree. `branch` is the letter of the tip that the leaf is at, `""` inside the tree."""
+SUBSTANCE = (Code.PROMPT, Code.ANSWER, Code.RESULT, Code.SAID, Code.SUMMARY, Code.COMPACTION)
+"""What makes a path a branch that somebody may want to go back to: records alone do not."""
 
-    rows: list[Row]
-    branch: str
-    branches: int
+TURNS = (Code.PROMPT, Code.SUMMARY, Code.COMPACTION)
+"""What a turn, or what stands for turns, begins with."""
+
+_OF_ROLE: Mapping[str | None, int] = {
+    "user": Code.PROMPT.value,
+    "assistant": Code.ANSWER.value,
+    "toolResult": Code.RESULT.value,
+    "system": Code.SYSTEM.value,
+}
+_OF_TYPE: Mapping[str, int] = {
+    "custom_message": Code.SAID.value,
+    "branch_summary": Code.SUMMARY.value,
+    "compaction": Code.COMPACTION.value,
+    "usage": Code.USAGE.value,
+}
+_SAID, _TURN_END, _RECORD = Code.SAID.value, Code.TURN_END.value, Code.RECORD.value
 
 
 @define(eq=False)
-class _Node:
-    head: EntryHead
-    kind: RowKind
-    number: int
-    parent: _Node | None
-    children: list[_Node] = field(factory=list)
-    tools: int = 0
-    end: str = ""
+class Segment:
+    """Entries without a fork between them: their places, ascending, and what each is.
 
+    `tip` is the number of the first tip below it and `tips` how many there are; a segment
+    without any has nothing of substance and leads nowhere.
+    """
 
-@define
-class _Pending:
-    """A node still to be flattened, with what is drawn before it and before what follows it."""
+    parent: Segment | None
+    places: array[int] = field(factory=lambda: array("i"))
+    codes: bytearray = field(factory=bytearray)
+    children: list[Segment] = field(factory=list)
+    base: int = 0
+    tip: int = 0
+    tips: int = 0
 
-    node: _Node
-    prefix: str
-    rest: str
+    @property
+    def is_tip(self) -> bool:
+        """Whether a branch ends here."""
+        return bool(self.tips) and not any(child.tips for child in self.children)
+
+    def index(self, place: int) -> int:
+        """Where in the segment an entry of it stands."""
+        return bisect_left(self.places, place)
+
+    def number(self, index: int) -> int:
+        """How many prompts there are from the root up to an entry."""
+        return self.base + self.codes.count(Code.PROMPT, 0, index + 1)
 
 
 class Outline:
-    """Grows by `add`, in file order; `flatten` gives its rows. `entries` shows all messages."""
+    """Grows by `add` and `extend`, in file order. `version` tells that it has."""
 
-    def __init__(self, heads: Iterable[EntryHead] = (), *, entries: bool = False) -> None:
-        self.entries = entries
-        self._roots: list[_Node] = []
-        self._nearest: dict[str, _Node | None] = {}
-        for head in heads:
-            self.add(head)
+    def __init__(self, heads: Iterable[EntryHead] = ()) -> None:
+        self.heads: list[EntryHead] = []
+        self.roots: list[Segment] = []
+        self.version = 0
+        self._branches = 0
+        self._places: dict[str, int] = {}
+        self._segments: list[Segment] = []
+        self._numbered = -1
+        self.extend(heads)
+
+    def __len__(self) -> int:
+        return len(self.heads)
+
+    def __contains__(self, entry_id: object) -> bool:
+        return entry_id in self._places
+
+    # ---------------------------------------------------------------- growing
 
     def add(self, head: EntryHead) -> None:
         """Take in the next entry. One with an id already seen is ignored."""
-        if head.id in self._nearest:
-            return
-        above = self._nearest.get(head.parent_id) if head.parent_id is not None else None
-        kind = self._kind(head)
-        if kind is None:
-            self._nearest[head.id] = above
-            if above is not None:
-                _count(above, head)
-            return
-        number = (above.number if above else 0) + (kind == "prompt")
-        node = _Node(head, kind, number, above, end=head.id)
-        self._nearest[head.id] = node
-        (above.children if above else self._roots).append(node)
+        self.extend((head,))
 
-    def flatten(self, leaf_id: str | None) -> Flat:
-        """All rows from top to bottom; those of the path to `leaf_id` are active."""
-        path = self._path(leaf_id)
-        active = {id(node) for node in path}
-        letters = branch_letters()
-        rows: list[Row] = []
-        unlettered: list[int] = []
-        branch, branches = "", 0
-        stack = _fan_out(self._roots, "")
+    def extend(self, heads: Iterable[EntryHead]) -> None:
+        """Take in more entries."""
+        places, kept, segments = self._places, self.heads, self._segments
+        segment = segments[-1] if segments else None
+        for head in heads:
+            id_, parent = head.id, head.parent_id
+            if id_ in places:
+                continue
+            above = places.get(parent) if parent is not None else None
+            if head.type == "leaf":
+                if above is not None:
+                    places[id_] = above
+                continue
+            place = len(kept)
+            if segment is None or above != place - 1 or segment.children:  # else it follows the one before
+                segment = self._segment_after(above)
+            places[id_] = place
+            kept.append(head)
+            segments.append(segment)
+            segment.places.append(place)
+            segment.codes.append(_code(head))
+        self.version += 1
+
+    def _segment_after(self, above: int | None) -> Segment:
+        """The segment that a follower of an entry goes into."""
+        if above is None:
+            return self._open(None, self.roots)
+        segment = self._segments[above]
+        if segment.places[-1] != above:
+            self._part(segment, segment.index(above) + 1)
+        elif not segment.children:
+            return segment
+        return self._open(segment, segment.children)
+
+    def _open(self, parent: Segment | None, among: list[Segment]) -> Segment:
+        segment = Segment(parent)
+        among.append(segment)
+        return segment
+
+    def _part(self, segment: Segment, at: int) -> None:
+        """End a segment before `at`; what followed becomes its first child."""
+        rest = Segment(segment, segment.places[at:], segment.codes[at:], segment.children)
+        for child in rest.children:
+            child.parent = rest
+        del segment.places[at:], segment.codes[at:]
+        segment.children = [rest]
+        first, last = rest.places[0], rest.places[-1]
+        if last - first == len(rest.places) - 1:
+            self._segments[first : last + 1] = [rest] * len(rest.places)
+        else:
+            for place in rest.places:
+                self._segments[place] = rest
+
+    # ---------------------------------------------------------------- looking
+
+    def place(self, entry_id: str | None) -> int | None:
+        """The place of an entry, or of what a pointer stands for; None for one that is not there."""
+        return self._places.get(entry_id) if entry_id is not None else None
+
+    def segment(self, place: int) -> Segment:
+        """The segment that an entry stands in."""
+        return self._segments[place]
+
+    def number(self) -> None:
+        """Bring the numbers of turns and tips up to date. Costs what there are segments."""
+        if self._numbered == self.version:
+            return
+        self._numbered = self.version
+        order = list(self.walk())
+        for segment in reversed(order):
+            below = sum(child.tips for child in segment.children)
+            segment.tips = below or any(code in segment.codes for code in SUBSTANCE)
+        self._branches = 0
+        for segment in order:
+            parent = segment.parent
+            segment.base = parent.base + parent.codes.count(Code.PROMPT) if parent is not None else 0
+            segment.tip = self._branches
+            self._branches += segment.is_tip
+
+    @property
+    def branches(self) -> int:
+        """How many tips there are."""
+        self.number()
+        return self._branches
+
+    def walk(self) -> Iterator[Segment]:
+        """All segments, each before those that follow it, in file order."""
+        stack = self.roots[::-1]
         while stack:
-            pending = stack.pop()
-            node = pending.node
-            if pending.prefix != pending.rest:
-                unlettered.append(len(rows))
-            rows.append(_row(pending, id(node) in active))
-            if not node.children:
-                letter, branches = next(letters), branches + 1
-                for at in unlettered:
-                    rows[at] = evolve(rows[at], prefix=rows[at].prefix + letter)
-                unlettered.clear()
-                branch = letter if path and node is path[0] else branch
-            stack.extend(_fan_out(node.children, pending.rest))
-        return Flat(rows, branch, branches)
+            segment = stack.pop()
+            yield segment
+            stack.extend(reversed(segment.children))
 
-    def _kind(self, head: EntryHead) -> RowKind | None:
-        if head.type == "message" and head.detail == "user":
-            return "prompt"
-        if head.type == "compaction":
-            return "compaction"
-        if head.type == "branch_summary":
-            return "summary"
-        shown = self.entries and head.type in _ENTRY_TYPES and head.detail != "system"
-        return "entry" if shown else None
+    def turn_number(self, leaf_id: str | None) -> int:
+        """The number of the last prompt on the way to the leaf, from 1; 0 before the first."""
+        place = self.place(leaf_id)
+        if place is None:
+            return 0
+        self.number()
+        segment = self._segments[place]
+        return segment.number(segment.index(place))
 
-    def _path(self, leaf_id: str | None) -> list[_Node]:
-        """The nodes from the leaf up to the root."""
-        node = self._nearest.get(leaf_id) if leaf_id is not None else None
-        path: list[_Node] = []
-        while node is not None:
-            path.append(node)
-            node = node.parent
-        return path
+    def letter(self, entry_id: str) -> str:
+        """The letter of the first branch that an entry is on."""
+        place = self.place(entry_id)
+        self.number()
+        return letter(self._segments[place].tip) if place is not None and self._branches > 1 else ""
+
+    def branch(self, leaf_id: str | None) -> str:
+        """The letter of the tip that the leaf is at, `""` inside the tree."""
+        place = self.place(leaf_id)
+        if place is None:
+            return ""
+        self.number()
+        segment = self._segments[place]
+        later = segment.codes[segment.index(place) + 1 :]
+        return letter(segment.tip) if segment.is_tip and not any(code in later for code in TURNS) else ""
 
 
-def branch_letters() -> Iterator[str]:
-    """The names of branches without end: A, B, … Z, AA, AB."""
-    number = 0
-    while True:
-        number += 1
-        letters, rest = "", number
-        while rest:
-            rest, digit = divmod(rest - 1, 26)
-            letters = chr(ord("A") + digit) + letters
-        yield letters
+def letter(number: int) -> str:
+    """The name of a branch by its number from 0: A, B, … Z, AA, AB."""
+    letters, rest = "", number + 1
+    while rest:
+        rest, digit = divmod(rest - 1, 26)
+        letters = chr(ord("A") + digit) + letters
+    return letters
 
 
-def _count(node: _Node, head: EntryHead) -> None:
-    """An entry that has no row belongs to the row above it."""
-    if head.detail == "toolResult":
-        node.tools += 1
-    if head.type == "message" or head.detail == "turn/end":
-        node.end = head.id
-
-
-def _fan_out(nodes: list[_Node], rest: str) -> list[_Pending]:
-    """The children of one node, the first on top of the stack."""
-    if len(nodes) == 1:
-        return [_Pending(nodes[0], rest, rest)]
-    last = len(nodes) - 1
-    pending = [
-        _Pending(node, rest + ("└─" if at == last else "├─"), rest + ("   " if at == last else "│  "))
-        for at, node in enumerate(nodes)
-    ]
-    return pending[::-1]
-
-
-def _row(pending: _Pending, active: bool) -> Row:
-    node = pending.node
-    return Row(
-        node.head.id,
-        node.kind,
-        node.number,
-        pending.prefix,
-        pending.rest,
-        active,
-        node.tools,
-        node.end,
-        node.head.detail,
-    )
+def _code(head: EntryHead) -> int:
+    """Plain numbers, since there are as many as entries."""
+    if head.type == "message":
+        return _OF_ROLE.get(head.detail, _SAID)
+    if head.type == "custom" and head.detail == "turn/end":
+        return _TURN_END
+    return _OF_TYPE.get(head.type, _RECORD)

@@ -5,7 +5,7 @@ The first part of the line always tells what Esc does now.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from attrs import frozen
@@ -13,6 +13,7 @@ from rich.cells import cell_len
 
 from pi_tui.items.paint import Span
 from pi_tui.items.words import clock, money, tokens
+from pi_tui.keymap import NO_CHANGES, hint
 from pi_tui.ladder import Situation, escape_step
 from pi_tui.theme import Theme
 
@@ -49,12 +50,18 @@ def fitting(parts: Sequence[Part], width: int) -> list[Part]:
     return kept
 
 
-def status_parts(store: SessionStore | None, now: Situation, message: str, theme: Theme) -> list[Part]:
+def status_parts(
+    store: SessionStore | None,
+    now: Situation,
+    message: str,
+    theme: Theme,
+    keymap: Mapping[str, str] = NO_CHANGES,
+) -> list[Part]:
     """All parts, left to right. A `message` stands in the place of the key hints."""
     if message:
         first = Part(((message, theme["warning"]),), 0)
     else:
-        first = Part(((key_hints(now), theme["muted"]),), 0)
+        first = Part(((key_hints(now, keymap), theme["muted"]),), 0)
     if store is None:
         return [first, Part((("starting …", theme["dim"]),), 1)]
     usual = store.mode == "auto"
@@ -63,26 +70,42 @@ def status_parts(store: SessionStore | None, now: Situation, message: str, theme
     return [first, *parts, mode]
 
 
-def key_hints(now: Situation) -> str:
+def key_hints(now: Situation, keymap: Mapping[str, str] = NO_CHANGES) -> str:
     """What the most important keys do now; what Esc does comes first."""
-    hints = [f"esc {step.value}"] if (step := escape_step(now)).value else []
+    escape = escape_step(now).value
+    first = {"app.interrupt": escape} if escape else {}
+    more = f"empty {hint({'tui.input.submit': 'goes on'}, keymap)} · " if _offers_to_go_on(now) else ""
+    hints = (hint(first, keymap), more + hint(_hinted(now), keymap))
+    return " · ".join(filter(None, hints))
+
+
+def _offers_to_go_on(now: Situation) -> bool:
+    return now.owed and not (now.in_pane or now.listing or now.draft)
+
+
+def _hinted(now: Situation) -> Mapping[str, str]:
+    """The actions that are worth a hint, and what they do now."""
+    if now.searching:
+        return {"tui.select.confirm": "ends writing, then n N next"}
+    if now.in_pane and now.pane == "tree":
+        return {
+            "tui.select.confirm": "go",
+            "app.tree.summarise": "summary",
+            "app.tree.branch": "branch",
+            "app.tree.fork": "fork",
+            "app.tree.back": "back",
+        }
     if now.in_pane:
-        hints.append(
-            "enter go · s summary · b branch · f fork · - back"
-            if now.pane == "tree"
-            else "[ ] select · x stop"
-        )
-    elif now.listing:
-        hints.append("tab complete · ↑ ↓ choose")
-    elif now.busy and now.draft:
-        hints.append("enter steer · tab queue")
-    elif now.draft:
-        hints.append("enter send")
-    elif now.owed:
-        hints.append("empty enter goes on · ? help")
-    else:
-        hints.append("ctrl+t tree · ? help")
-    return " · ".join(hints)
+        return {"app.tools.previous app.tools.next": "select", "app.tools.stop": "stop"}
+    if now.listing:
+        return {"tui.input.tab": "complete", "tui.editor.cursorUp tui.editor.cursorDown": "choose"}
+    if now.busy and now.draft:
+        return {"tui.input.submit": "steer", "tui.input.tab": "queue"}
+    if now.draft:
+        return {"tui.input.submit": "send"}
+    if now.owed:
+        return {"app.help": "help"}
+    return {"app.session.tree": "tree", "app.palette": "everything", "app.help": "help"}
 
 
 def rule_label(store: SessionStore | None, now: Situation, tick: int) -> str:
@@ -133,14 +156,18 @@ def _context(store: SessionStore, theme: Theme) -> Part:
 
 def _cost(store: SessionStore, theme: Theme) -> Part:
     cost, complete = store.cost
-    if store.model.cost is None and not cost:
+    if not cost and not complete:
+        return Part((), 4)  # nothing is known yet: no figure is better than a wrong one
+    if not cost and store.model.cost is None:
         return Part((("price unknown", theme["muted"]),), 4)
-    return Part(((("" if complete else "≥ ") + money(cost), theme["muted"]),), 4)
+    spent = ("" if complete else "≥ ") + money(cost)
+    turn = f"{money(store.turn_cost)} of " if 0 < store.turn_cost < cost else ""
+    return Part(((turn + spent, theme["muted"]),), 4)
 
 
 def _branch(store: SessionStore, theme: Theme) -> Part:
-    flat = store.tree
-    if flat.branches < 2:
+    branches, branch = store.outline.branches, store.outline.branch(store.leaf_id)
+    if branches < 2:
         return Part((), 3)
-    mark = f"⎇ {flat.branch}/{flat.branches}" if flat.branch else f"⎇ {flat.branches}"
+    mark = f"⎇ {branch}/{branches}" if branch else f"⎇ {branches}"
     return Part(((mark, theme["accent"]),), 3)

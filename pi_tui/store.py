@@ -54,10 +54,11 @@ from pi_trio.messages import (
     text_of,
 )
 from pi_trio.remote.interface import SessionInfo, Snapshot
+from pi_trio.session.scan import head_of
 from pi_trio.session.tree import EntryHead
-from pi_tui.bodies import head_of, is_answer, item_kind, message_of
+from pi_tui.bodies import is_answer, item_kind, message_of
 from pi_tui.calls import Calls
-from pi_tui.outline import Flat, Outline
+from pi_tui.outline import Outline
 from pi_tui.shown import Call, Item, LiveBlock, Retry, Shell, Stats
 from pi_tui.stats import turn_stats
 
@@ -106,8 +107,8 @@ class SessionStore:
         self.bodies: dict[str, Mapping[str, Any]] = {}
         self._unseen_answers = {head.id for head in snapshot.heads if is_answer(head)}
         self._cost = 0.0
+        self.labels = dict(snapshot.labels)
         self.outline = Outline(snapshot.heads)
-        self._flat: Flat | None = None
         self._items: dict[str, Item] = {}
         self._seq = snapshot.seq
         self._rebuild()
@@ -164,18 +165,6 @@ class SessionStore:
 
     # ---------------------------------------------------------------- looking
 
-    @property
-    def tree(self) -> Flat:
-        """The session tree as rows; made when somebody looks."""
-        if self._flat is None:
-            self._flat = self.outline.flatten(self.leaf_id)
-        return self._flat
-
-    def show_entries(self, entries: bool) -> None:
-        """Have the tree show every message, or only prompts and summaries."""
-        self.outline = Outline(self.heads.values(), entries=entries)
-        self._flat = None
-
     def missing_ids(self, first: int, last: int) -> list[str]:
         """The entries without which items `first` to `last` (exclusive) cannot be drawn."""
         return [id_ for item in self.items[max(first, 0) : last] if item.missing for id_ in item.ids]
@@ -192,7 +181,7 @@ class SessionStore:
     @property
     def turn_number(self) -> int:
         """The number of the last prompt on this path, from 1; 0 before the first."""
-        return max((row.number for row in self.tree.rows if row.active), default=0)
+        return self.outline.turn_number(self.leaf_id)
 
     @property
     def summarising(self) -> bool:
@@ -235,6 +224,17 @@ class SessionStore:
     def cost(self) -> tuple[float, bool]:
         """US dollars spent in this session, and whether every answer was counted."""
         return self._cost, not self._unseen_answers
+
+    @property
+    def turn_cost(self) -> float:
+        """US dollars spent since the last prompt on this path."""
+        cost = 0.0
+        for item in reversed(self.items):
+            if isinstance(item.message, UserMessage):
+                break
+            if isinstance(item.message, AssistantMessage):
+                cost += item.message.usage.cost.total
+        return cost
 
     def turn_stats(self, turn: Item) -> Stats:
         """Sums over the turn that ends at the item `turn`."""
@@ -356,7 +356,8 @@ class SessionStore:
             return
         self.heads[head.id] = head
         self.outline.add(head)
-        self._flat = None
+        if head.type == "label":
+            self._relabel(str(head.detail), entry.get("label"))
         before, self.leaf_id = self.leaf_id, entry.get("targetId") if head.type == "leaf" else head.id
         if head.type == "leaf" or head.parent_id != before:
             self._learn(entry)
@@ -393,13 +394,17 @@ class SessionStore:
         """Make the items of the path to the leaf; items met before are kept with their bodies."""
         self.items = []
         self.structure += 1
-        self._flat = None
         for head in self._path():
             self._place(head)
         if not self.items:
             self.items.append(Item("welcome", "welcome"))
         if self.shell is not None:
             self.items.append(Item("shell", "shell"))
+
+    def _relabel(self, target_id: str, label: Any) -> None:
+        self.labels.pop(target_id, None)
+        if isinstance(label, str) and label:
+            self.labels[target_id] = label
 
     def _path(self) -> list[EntryHead]:
         """Root to leaf. A loop in a damaged file ends the walk."""

@@ -7,6 +7,8 @@ which would abort the run. Both are rewritten into the forms that it reads right
 It looks for a lone Escape every 100 ms, and gives up on any sequence as soon as on that one;
 here an Escape is one after 25 ms, and a sequence that a slow line cut in two is waited for.
 
+It types what a terminal says of the colour of its ground; here that becomes a message.
+
 Its writer dies when the terminal is gone, and whoever writes next waits for ever. And a byte
 that is no UTF-8, such as a paste in another encoding may have, would end the program.
 """
@@ -14,6 +16,7 @@ that is no UTF-8, such as a paste in another encoding may have, would end the pr
 from __future__ import annotations
 
 import codecs
+import curses
 import os
 import re
 import select
@@ -24,11 +27,23 @@ from functools import partial
 from textual import constants
 from textual._time import get_time
 from textual._xterm_parser import XTermParser
+from textual.driver import Driver
 from textual.drivers import linux_driver
 from textual.drivers._writer_thread import WriterThread
 from textual.message import Message
 
-__all__ = ["EnduringWriter", "KeyParser", "enduring_decoder", "install", "normalise_keys"]
+from pi_tui.replies import is_certain, is_dark, split_replies
+
+__all__ = [
+    "EnduringWriter",
+    "GroundTold",
+    "KeyParser",
+    "enduring_decoder",
+    "install",
+    "is_colourless",
+    "normalise_keys",
+    "set_mouse",
+]
 
 _ALT_LETTER = re.compile(r"\x1b\x1b(?:\[|O)([A-DFH])")
 _ALT_TILDE = re.compile(r"\x1b\x1b\[(\d+)~")
@@ -55,28 +70,57 @@ def _input_comes(seconds: float) -> bool:
     return bool(select.select([sys.__stdin__ or 0], [], [], seconds)[0])
 
 
+class GroundTold(Message):
+    """The terminal has said what its ground is."""
+
+    def __init__(self, dark: bool) -> None:
+        super().__init__()
+        self.dark = dark
+
+
 class KeyParser(XTermParser):
-    """Textual's parser behind `normalise_keys`. It is driven by a thread of its own, which may wait."""
+    """Textual's parser behind `normalise_keys`. It is driven by a thread of its own, which may wait.
+
+    What may be the beginning of a reply is held until it is one, or something else.
+    """
 
     def __init__(self, debug: bool = False, input_comes: Callable[[float], bool] = _input_comes) -> None:
         self._input_comes = input_comes
-        self._after_escape = False
+        self._held = ""
+        self._held_alone = False
+        self._held_until = 0.0
         super().__init__(debug)
 
     def feed(self, data: str) -> Iterator[Message]:
         """Read what arrived; see `Parser.feed`."""
-        data = normalise_keys(data)
-        yield from super().feed(data)
-        self._after_escape = data == "\x1b"  # with more before it, it may be where a paste was cut
-        if self._timeout_time is not None and not data.endswith("\x1b"):
-            self._timeout_time = get_time() + SEQUENCE_WAIT
+        if not data:
+            yield from super().feed(data)
+            return
+        keys, replies, self._held = split_replies(self._held + data)
+        self._held_alone = self._held == "\x1b" and not keys  # with more before it, it may be a cut
+        self._held_until = get_time() + (constants.ESCAPE_DELAY if self._held == "\x1b" else SEQUENCE_WAIT)
+        for reply in replies:
+            dark = is_dark(reply)
+            if dark is not None:
+                yield GroundTold(dark)
+        yield from self._read(keys)
 
     def tick(self) -> Iterable[Message]:
         """Give up on what did not go on. After an ESC this waits: the driver comes around too seldom."""
-        if self._after_escape and not self._input_comes(ESCAPE_WAIT):
+        alone, self._held_alone = self._held_alone, False
+        late = bool(self._held) and not is_certain(self._held) and get_time() >= self._held_until
+        if late or (alone and not self._input_comes(ESCAPE_WAIT)):
+            held, self._held = self._held, ""
+            yield from self._read(held)
             self._timeout_time = 0.0
-        self._after_escape = False
-        return super().tick()
+        yield from super().tick()
+
+    def _read(self, keys: str) -> Iterator[Message]:
+        if not keys:
+            return
+        yield from super().feed(normalise_keys(keys))
+        if self._timeout_time is not None and not keys.endswith("\x1b"):
+            self._timeout_time = get_time() + SEQUENCE_WAIT
 
 
 class EnduringWriter(WriterThread):
@@ -94,6 +138,26 @@ class EnduringWriter(WriterThread):
 def enduring_decoder(encoding: str) -> Callable[[], codecs.IncrementalDecoder]:
     """`codecs.getincrementaldecoder`, of decoders that put U+FFFD for what they cannot read."""
     return partial(codecs.getincrementaldecoder(encoding), errors="replace")
+
+
+def is_colourless() -> bool:
+    """Whether the terminal is known to have no colours, such as a vt100, which would print their codes."""
+    try:
+        curses.setupterm(fd=sys.__stdout__.fileno() if sys.__stdout__ else 1)
+        return curses.tigetnum("colors") < 1
+    except curses.error:  # nobody knows this terminal
+        return False
+
+
+_MOUSE_MODES = ("1000", "1003", "1015", "1006")
+"""What Textual's driver asks a terminal for: presses, moves, and how they are told."""
+
+
+def set_mouse(driver: Driver, *, on: bool) -> None:
+    """Take the mouse from the terminal, or give it back, also over a stop and a continuation."""
+    driver._mouse = on  # by which the driver knows what to ask for when it comes back
+    driver.write("".join(f"\x1b[?{mode}{'h' if on else 'l'}" for mode in _MOUSE_MODES))
+    driver.flush()
 
 
 def install() -> None:

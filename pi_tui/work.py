@@ -13,14 +13,15 @@ from typing import TYPE_CHECKING, Protocol
 
 from pi_trio.errors import PiError, UsageError
 from pi_tui.hints import Hint, argument_hints, command_hints
+from pi_tui.tree_work import TreeWork
 
 if TYPE_CHECKING:
     from pi_trio.approval import Question
+    from pi_trio.commands import View as OwnView
     from pi_trio.llm.protocol import Model
     from pi_trio.remote.interface import CommandInfo, Runtime, Snapshot
     from pi_tui.bridge import Bridge
     from pi_tui.live import LiveSession
-    from pi_tui.outline import Row
     from pi_tui.screens.question import Reply
     from pi_tui.store import SessionStore
     from pi_tui.widgets.prompt import Delivery, Prompt
@@ -55,12 +56,17 @@ class View(Protocol):
     def to_end(self) -> None:
         """Follow the end of the stream."""
 
+    async def open_view(self, view: OwnView, argument: str) -> None:
+        """Do what a slash command asks of the screen itself."""
+
     def leave(self) -> None:
         """End the program."""
 
 
 class Work:
-    """One session at a time, None before `begin`. `stopping` and `summarising` say what goes on."""
+    """One session at a time, None before `begin`. `stopping` and `summarising` say what goes on,
+    `commands` what may follow a slash, `tree` is what is done in the session tree.
+    """
 
     def __init__(self, view: View) -> None:
         self.live: LiveSession | None = None
@@ -71,8 +77,8 @@ class Work:
         self._sending = asyncio.Lock()
         self._unsent: list[tuple[str, Delivery]] = []
         self._drafts: dict[str, str] = {}
-        self._places: list[tuple[str, str | None]] = []
-        self._commands: list[CommandInfo] = []
+        self.commands: list[CommandInfo] = []
+        self.tree = TreeWork(self, view)
 
     @property
     def sending(self) -> bool:
@@ -132,7 +138,7 @@ class Work:
         self._view.sync()
 
     async def _learn_commands(self) -> None:
-        self._commands = await self._now.commands()
+        self.commands = await self._now.commands()
         self._view.find_hints()
 
     async def new_session(self) -> None:
@@ -207,13 +213,15 @@ class Work:
         await self._learn_commands()  # it may have brought others
         self._view.to_end()
         self._view.sync()
+        if told.view is not None:
+            await self._view.open_view(*told.view)
         if told.ended:
             self._view.leave()
         return True
 
     def hints(self, text: str) -> list[Hint]:
         """The commands that a text may become."""
-        return command_hints(text, self._commands)
+        return command_hints(text, self.commands)
 
     async def argument_hints(self, text: str) -> list[Hint]:
         """What may follow a command."""
@@ -271,69 +279,6 @@ class Work:
         if reply.reason:
             await live.say(reply.reason)
         await live.answer(question.id, reply.answer)
-
-    # ---------------------------------------------------------------- the tree
-
-    async def go(self, target_id: str, *, summarise: bool = False) -> None:
-        """Move to an entry; before a prompt its text comes into the prompt."""
-        stopped = await self._make_way()
-        live, store = self._now, self._store
-        place = (live.id, store.leaf_id)
-        self.summarising = summarise
-        self._view.sync()
-        try:
-            moved = await live.navigate(target_id, summarise=summarise)
-        finally:
-            self.summarising = False
-            self._view.sync()
-        if summarise and moved.leaf_id == place[1]:
-            self._view.tell("no summary was made, and nothing has moved")
-            return
-        self._places.append(place)
-        self._arrive(moved.text, stopped)
-
-    async def fork(self, row: Row) -> None:
-        """Go on from a row in a new session. The one before is left as it is, running or not."""
-        place = (self._now.id, self._store.leaf_id)
-        moved = await self._now.fork(row.id, before=row.kind == "prompt")
-        await self.switch(lambda runtime: runtime.snapshot(moved.session_id))
-        self._places.append(place)
-        self._arrive(moved.text, "Forked into a new session; `-` in the tree goes back.")
-
-    async def back(self) -> None:
-        """Return to where the last move came from."""
-        if self.live is None or not self._places:
-            self._view.tell("there is no earlier place")
-            return
-        session_id, leaf_id = self._places[-1]
-        stopped = ""
-        if session_id != self.live.id:
-            await self.switch(lambda runtime: runtime.snapshot(session_id))
-        elif leaf_id is None:
-            self._view.tell("the earlier place was before the first prompt")
-            return
-        else:
-            stopped = await self._make_way()
-            await self.live.navigate(leaf_id)
-        self._places.pop()
-        self._arrive("", stopped)
-
-    async def _make_way(self) -> str:
-        """Stop a turn that runs, and say what is to be said about that where one arrives."""
-        if not self._store.running:
-            return ""
-        turn = self._store.turn_number
-        await self.stop()
-        return f"■ Turn {turn} was running there and was stopped; `-` in the tree goes back to it."
-
-    def _arrive(self, text: str, notice: str) -> None:
-        """After a move: to the stream, with the text of the prompt that was there."""
-        self._view.prompt.put_back([text])
-        self._view.prompt.remember(self._store.prompts())
-        if notice:
-            self._store.say(notice)
-        self._view.to_stream()
-        self._view.sync()
 
     # ---------------------------------------------------------------- the model
 

@@ -13,7 +13,8 @@ from pi_trio.cli.chat import Chat
 from pi_trio.cli.lines import Lines
 from pi_trio.cli.options import make_parser
 from pi_trio.cli.signals import until_signal
-from pi_trio.cli.stdio import BROKEN_PIPE, Output, reserved_output, tell
+from pi_trio.cli.status import BROKEN_PIPE, status_of
+from pi_trio.cli.stdio import Output, reserved_output, tell
 from pi_trio.errors import PiError
 from pi_trio.remote.access import DEFAULT_URL
 
@@ -55,4 +56,4 @@ async def _attach(namespace: Namespace, output: Output) -> int:
         return BROKEN_PIPE
     except PiError as error:
         tell(str(error))
-        return 1
+        return status_of(error)

@@ -30,7 +30,9 @@ from pi_trio.cli.options import (
 )
 from pi_trio.cli.prompts import Prompt, gather_prompts
 from pi_trio.cli.signals import until_signal
-from pi_trio.cli.stdio import BROKEN_PIPE, Output, reserved_output, tell
+from pi_trio.cli.status import BROKEN_PIPE, status_of
+from pi_trio.cli.stdio import Output, reserved_output, tell
+from pi_trio.commands import View
 from pi_trio.errors import BusyError, PiError
 from pi_trio.events import (
     AgentEvent,
@@ -88,7 +90,7 @@ async def _chat(namespace: Namespace, output: Output) -> int:
         return BROKEN_PIPE
     except PiError as error:
         tell(str(error))
-        return 1
+        return status_of(error)
 
 
 class Chat:
@@ -172,6 +174,10 @@ class Chat:
     def quit(self) -> None:
         """See `CommandContext`."""
         self._ending = True
+
+    def open_view(self, view: View, argument: str) -> bool:
+        """See `CommandContext`. There are only lines here."""
+        return False
 
     # ------------------------------------------------------------------ what is said
 

@@ -12,6 +12,7 @@ from pi_trio.events import (
     AgentEvent,
     ApprovalRequested,
     AutoRetryStart,
+    CompactionStart,
     ConnectionChanged,
     EntryAppended,
     ExtensionError,
@@ -39,7 +40,7 @@ class ChatText:
     """
 
     def __init__(self) -> None:
-        self.failed = False
+        self.failed: bool = False
         self.renderers: Mapping[str, str] = {}
         self._thinks_unseen = False
         self._last_line: Literal["whole", "streaming", "waiting"] = "whole"
@@ -81,6 +82,8 @@ class ChatText:
                 return self.lines(
                     f"[retry {event.attempt} of {event.max_attempts} in {seconds:g} s] {event.error_message}"
                 )
+            case CompactionStart():
+                return self.lines("[making room in the context]")
             case EntryAppended(entry):
                 return self._entry(entry)
             case ExtensionError():

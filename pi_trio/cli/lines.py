@@ -15,7 +15,7 @@ class Lines:
 
     def __init__(self, descriptor: int = 0) -> None:
         self._lines = ByteLines(descriptor)
-        self.is_terminal = os.isatty(descriptor)
+        self.is_terminal: bool = os.isatty(descriptor)
 
     async def next(self) -> str | None:
         """The next line, without its end; None when there is no more. Cancelling loses nothing."""

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 
+from pi_trio.cli.arguments import positive
 from pi_trio.cli.options import add_session_arguments, make_parser, parse
 from pi_trio.errors import PiError
 from pi_trio.session.collector import paused_collector
@@ -23,6 +24,7 @@ output and ends."""
 _EPILOG = """commands, each with its own --help:
   attach                talk in plain lines to a session on a server
   auth                  look after the keys of model providers
+  batch                 work off many tasks, each in a session of its own
   chat                  talk in plain lines, without the full screen
   doctor                look at everything that a start needs
   import-pi             copy sessions, skills, templates, themes and keys of pi
@@ -33,6 +35,7 @@ _EPILOG = """commands, each with its own --help:
 _COMMANDS: Mapping[str, str] = {
     "attach": "pi_trio.cli.attach",
     "auth": "pi_trio.cli.auth",
+    "batch": "pi_trio.cli.batch.command",
     "chat": "pi_trio.cli.chat",
     "doctor": "pi_trio.cli.doctor",
     "import-pi": "pi_trio.cli.import_pi",
@@ -42,8 +45,8 @@ _COMMANDS: Mapping[str, str] = {
 }
 """What may stand in the place of the first argument, and the module whose `run` does it."""
 
-_CLOSE = 0.8
-"""How like a command a misspelt one is: `model` and `sesions` are, `that` and `oath` are not."""
+_CLOSE = 0.82
+"""How like a command a misspelt one is: `model` and `sesions` are, `patch` and `oath` are not."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -99,6 +102,10 @@ def _parser() -> argparse.ArgumentParser:
     output = parser.add_argument_group("output")
     output.add_argument("-p", "--print", action="store_true", help="answer on standard output and end")
     output.add_argument(
+        "--output-schema", metavar="FILE", help="print only JSON that matches this JSON Schema"
+    )
+    output.add_argument("--timeout", metavar="SECONDS", type=positive(float), help="stop after this time")
+    output.add_argument(
         "--mode",
         choices=("text", "json", "rpc"),
         help="print the answer, or every event as a line of JSON; rpc: take commands on standard input",
@@ -109,7 +116,8 @@ def _parser() -> argparse.ArgumentParser:
 
 def _wants_screen(namespace: argparse.Namespace) -> bool:
     on_terminal = all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout))
-    return on_terminal and not namespace.print and namespace.mode is None
+    printing = namespace.print or namespace.output_schema or namespace.timeout
+    return on_terminal and not printing and namespace.mode is None
 
 
 def _mode(namespace: argparse.Namespace) -> Callable[[argparse.Namespace], int]:

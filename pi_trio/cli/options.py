@@ -11,6 +11,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from pi_trio.cli.arguments import add_session_arguments
 from pi_trio.errors import UsageError
 
 if TYPE_CHECKING:
@@ -42,66 +43,6 @@ def add_command(commands: Any, name: str, text: str) -> argparse.ArgumentParser:
     return added
 
 
-def add_session_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add what says which model to use, and which session."""
-    model = parser.add_argument_group("model")
-    model.add_argument("--model", metavar="MODEL", help="provider/id, or part of an id; `:LEVEL` may follow")
-    model.add_argument("--provider", metavar="NAME", help="the provider of a MODEL that is an id alone")
-    model.add_argument(
-        "--thinking", metavar="LEVEL", type=_level, help="off, minimal, low, medium, high, xhigh or max"
-    )
-    model.add_argument("--api-key", metavar="KEY", help="key of the model's provider, for this time only")
-    model.add_argument("--demo", action="store_true", help="use the demo model: no key, no network")
-    resources = parser.add_argument_group("resources")
-    trust = resources.add_mutually_exclusive_group()
-    trust.add_argument(
-        "-a",
-        "--approve",
-        action="store_true",
-        default=None,
-        help="use this folder's own .pi and .agents/skills, this time",
-    )
-    trust.add_argument(
-        "-na", "--no-approve", dest="approve", action="store_false", help="do not use them, this time"
-    )
-    resources.add_argument(
-        "-e",
-        "--extension",
-        dest="extensions",
-        action="append",
-        default=[],
-        metavar="PATH",
-        help="load this extension too (repeatable)",
-    )
-    session = parser.add_argument_group("session")
-    which = session.add_mutually_exclusive_group()
-    which.add_argument("--session", metavar="WHICH", help="open this session: a path, or part of an id")
-    which.add_argument(
-        "-c",
-        "--continue",
-        dest="resume",
-        action="store_true",
-        help="open the latest session of this directory",
-    )
-    which.add_argument("--no-session", action="store_true", help="keep the session in memory only")
-    session.add_argument("--session-dir", metavar="DIR", help="keep sessions in this one folder")
-    tools = parser.add_argument_group("tools")
-    tools.add_argument(
-        "--read-only", action="store_true", help="look at things only: no commands, no changes"
-    )
-    parser.add_argument(
-        "messages", nargs="*", metavar="MESSAGE", help="a prompt, or @FILE to add a file to it"
-    )
-
-
-def _level(word: str) -> str:
-    from pi_trio.llm.thinking import LEVELS
-
-    if word not in LEVELS:
-        raise argparse.ArgumentTypeError(f"{word!r} is not one of {', '.join(LEVELS)}")
-    return word
-
-
 def parse(parser: argparse.ArgumentParser, argv: Sequence[str]) -> argparse.Namespace:
     """Read a command line. Options may stand among the messages; after `--` all are messages.
 
@@ -114,14 +55,18 @@ def parse(parser: argparse.ArgumentParser, argv: Sequence[str]) -> argparse.Name
 
 
 def runtime_config(namespace: argparse.Namespace) -> RuntimeConfig:
-    """What a runtime is opened with. Raises `ConfigError`, and `UsageError` for options that do not fit."""
+    """What a runtime is opened with. Raises `ConfigError`, and `UsageError` for options that do not fit.
+
+    From now on commands cannot read the keys in this process's environment.
+    """
+    from attrs import evolve
+
+    from pi_trio.cli.own_environment import hide_keys
     from pi_trio.resources.config import RuntimeConfig
     from pi_trio.resources.paths import absolute
 
-    for extension in map(absolute, namespace.extensions):
-        if not os.path.lexists(extension):
-            raise UsageError(f"there is no extension {extension}")
-    return RuntimeConfig.load(
+    hide_keys()
+    config = RuntimeConfig.load(
         model=_reference(namespace.provider, namespace.model),
         thinking_level=namespace.thinking,
         session_dir=namespace.session_dir,
@@ -129,9 +74,58 @@ def runtime_config(namespace: argparse.Namespace) -> RuntimeConfig:
         demo=namespace.demo,
         no_session=namespace.no_session,
         approve=namespace.approve,
-        extensions=namespace.extensions,
+        extensions=_there("extension", namespace.extensions),
         mode="read-only" if namespace.read_only else None,
     )
+    return evolve(
+        config,
+        max_cost=namespace.max_cost,
+        max_steps=namespace.max_steps,
+        offline=namespace.offline,
+        log=absolute(namespace.log) if namespace.log else None,
+        skills=_there("skill", namespace.skills),
+        prompt_templates=_there("prompt template", namespace.prompt_templates),
+        without=frozenset(namespace.without),
+        tools=_tools(namespace, config.settings.default_tools),
+        system_prompt=_text_of(namespace.system_prompt),
+        addendum="\n\n".join(filter(None, map(_text_of, namespace.append_system_prompt))) or None,
+    )
+
+
+def _there(what: str, paths: Sequence[str]) -> tuple[str, ...]:
+    """The paths, absolute. Raises `UsageError` for one where there is nothing."""
+    from pi_trio.resources.paths import absolute
+
+    found = [absolute(path) for path in paths]
+    for path in found:
+        if not os.path.lexists(path):
+            raise UsageError(f"there is no {what} {path}")
+    return tuple(map(str, found))
+
+
+def _tools(namespace: argparse.Namespace, default: tuple[str, ...]) -> tuple[str, ...] | None:
+    """The choice of built-in tools, in the language of the setting `defaultTools`; None leaves it at that."""
+    if namespace.no_builtin_tools or "extension-tools" in namespace.without:
+        return ("-read", "-bash", "-edit", "-write")
+    if namespace.tools is None and not namespace.exclude_tools:
+        return None
+    from pi_trio.tools import TOOL_NAMES
+
+    chosen = default if namespace.tools is None else namespace.tools
+    for name in (*(namespace.tools or ()), *namespace.exclude_tools):
+        if name.lstrip("+-") not in TOOL_NAMES:
+            raise UsageError(f"there is no tool {name.lstrip('+-')!r}; there are {', '.join(TOOL_NAMES)}")
+    return (*chosen, *(f"-{name}" for name in namespace.exclude_tools))
+
+
+def _text_of(given: str | None) -> str | None:
+    """A text as it was given, or the one in the file that it names. Raises `ConfigError`."""
+    from pi_trio.resources.paths import absolute, is_file
+    from pi_trio.resources.prompt_text import read_prompt_text
+
+    if not given or "\0" in given or not is_file(path := absolute(given)):
+        return given
+    return read_prompt_text(path)
 
 
 def _reference(provider: str | None, model: str | None) -> str | None:
@@ -144,11 +138,27 @@ def _reference(provider: str | None, model: str | None) -> str | None:
 
 
 async def open_chosen_session(runtime: Runtime, namespace: argparse.Namespace) -> Snapshot:
-    """The session that the options name. Raises `SessionError` if it cannot be opened."""
+    """The session that the options name, with its new name. Raises `SessionError` and `UsageError`."""
+    snapshot = await _chosen(runtime, namespace)
+    if namespace.name is None:
+        return snapshot
+    await runtime.set_session_name(snapshot.session.id, namespace.name)
+    return await runtime.snapshot(snapshot.session.id)
+
+
+async def _chosen(runtime: Runtime, namespace: argparse.Namespace) -> Snapshot:
     if namespace.session is not None:
         return await runtime.open_session(namespace.session)
     if namespace.resume:
         return await runtime.continue_session()
+    if namespace.session_id is not None or namespace.fork is not None:
+        from pi_trio.remote.interface import Files
+
+        if not isinstance(runtime, Files):
+            raise UsageError("--session-id and --fork are not possible here: the files are elsewhere")
+        if namespace.fork is not None:
+            return await runtime.fork_file(namespace.fork)
+        return await runtime.session_of(namespace.session_id)
     return await runtime.new_session()
 
 

@@ -11,7 +11,8 @@ from attrs import evolve
 from pi_trio.cli.lines import ByteLines
 from pi_trio.cli.options import open_chosen_session, runtime_config
 from pi_trio.cli.signals import until_signal
-from pi_trio.cli.stdio import BROKEN_PIPE, Output, reserved_output, tell
+from pi_trio.cli.status import BROKEN_PIPE, status_of
+from pi_trio.cli.stdio import Output, reserved_output, tell
 from pi_trio.errors import PiError, UsageError
 from pi_trio.harness.runtime import open_runtime
 from pi_trio.remote.rpc.server import serve
@@ -20,15 +21,21 @@ __all__ = ["run_rpc"]
 
 
 def run_rpc(namespace: argparse.Namespace) -> int:
-    """Serve the client at the other end of the pipes. Returns the exit status; raises `PiError`s."""
-    if namespace.messages:
-        raise UsageError("RPC mode takes no messages and no files: prompts come as commands")
+    """Serve the client at the other end of the pipes. Returns the exit status; raises `StorageError`."""
     with reserved_output() as output:
         return trio.run(until_signal, partial(_serve, namespace, output))
 
 
+def _check(namespace: argparse.Namespace) -> None:
+    if namespace.messages:
+        raise UsageError("RPC mode takes no messages and no files: prompts come as commands")
+    if namespace.output_schema or namespace.timeout:
+        raise UsageError("RPC mode takes no --output-schema and no --timeout: they are for --print")
+
+
 async def _serve(namespace: argparse.Namespace, output: Output) -> int:
     try:
+        _check(namespace)
         config = evolve(runtime_config(namespace), can_ask=True)
         async with open_runtime(config) as runtime:
             snapshot = await open_chosen_session(runtime, namespace)
@@ -39,5 +46,5 @@ async def _serve(namespace: argparse.Namespace, output: Output) -> int:
         return BROKEN_PIPE
     except PiError as error:
         tell(str(error))
-        return 1
+        return status_of(error)
     return 0

@@ -21,7 +21,6 @@ from pi_trio.errors import StorageError
 from pi_trio.text import sanitise
 
 __all__ = [
-    "BROKEN_PIPE",
     "FIRST_BYTE_SECONDS",
     "Output",
     "flush",
@@ -32,8 +31,6 @@ __all__ = [
     "tell",
 ]
 
-BROKEN_PIPE = 141
-"""The status of a program that SIGPIPE ended."""
 FIRST_BYTE_SECONDS = 3.0
 """How long a pipe may stay silent when there is something to send without it."""
 
@@ -45,7 +42,7 @@ class Output:
         self._descriptor = descriptor
         self._one_at_a_time = trio.CapacityLimiter(1)
         self._ready = _pipe_poll(descriptor)
-        self.is_terminal = os.isatty(descriptor)
+        self.is_terminal: bool = os.isatty(descriptor)
 
     async def write(self, data: bytes) -> None:
         """Write all of `data`. Raises `BrokenPipeError` if nobody reads any more, else `StorageError`.

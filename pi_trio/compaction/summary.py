@@ -104,7 +104,7 @@ class Questions:
     """Puts requests for text, one after the other, and adds up what they use."""
 
     def __init__(self, ask: Ask) -> None:
-        self.usage = Usage()
+        self.usage: Usage = Usage()
         self._ask = ask
 
     async def put(self, context: Context) -> str:

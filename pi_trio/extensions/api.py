@@ -43,7 +43,7 @@ class ExtensionApi:
     """
 
     def __init__(self, extension: Extension, host: ExtensionHost) -> None:
-        self.path = extension.path
+        self.path: str = extension.path
         self.commands: dict[str, ExtensionCommand] = {}
         self.renderers: dict[str, str] = {}
         self._extension = extension

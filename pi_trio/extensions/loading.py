@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from importlib.metadata import EntryPoint, entry_points
@@ -58,7 +58,7 @@ def load_extensions(config: RuntimeConfig) -> Loaded:
     findings: list[str] = []
     loads = [
         *((str(path), partial(_from_file, path)) for path in _files(config, findings)),
-        *((point.value, partial(_from_entry_point, point)) for point in entry_points(group=ENTRY_POINTS)),
+        *((point.value, partial(_from_entry_point, point)) for point in _entry_points(config)),
     ]
     for path, load in loads:
         try:
@@ -73,15 +73,20 @@ def load_extensions(config: RuntimeConfig) -> Loaded:
 # ------------------------------------------------------------------ finding
 
 
+def _entry_points(config: RuntimeConfig) -> Iterable[EntryPoint]:
+    return () if "extensions" in config.without else entry_points(group=ENTRY_POINTS)
+
+
 def _files(config: RuntimeConfig, findings: list[str]) -> Iterator[Path]:
     """The files of the folders, in the order of their names, then those that were named."""
-    folders = [config.agent_dir / "extensions"]
-    if config.trust.trusted:
+    found = "extensions" not in config.without
+    folders = [config.agent_dir / "extensions"] if found else []
+    if found and config.trust.trusted:
         folders.append(config.cwd / ".pi" / "extensions")
     for folder in folders:
         if is_folder(folder):
             yield from _in_folder(folder)
-    for named in (*config.settings.extensions, *config.extensions):
+    for named in (*(config.settings.extensions if found else ()), *config.extensions):
         path = absolute(named)
         if file := _file_of(path):
             yield file

@@ -40,7 +40,7 @@ class Compactor:
     """Watches the context of one harness. Its `meter` follows what is committed."""
 
     def __init__(self, harness: AgentHarness, settings: CompactionSettings) -> None:
-        self.settings = settings
+        self.settings: CompactionSettings = settings
         self._harness = harness
         self._pressure = Pressure(settings)
         self._overflow = Overflow(settings)
@@ -210,7 +210,7 @@ class Compactor:
             api_key=credential.key,
             headers={**(harness.options.request.headers or {}), **credential.headers},
         )
-        stream = harness.options.stream_function(harness.model)
+        stream = harness.stream_function(harness.model)
         async with stream(harness.model, context, options) as events:
             async for event in events:
                 if isinstance(event, (Done, Failed)):

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from functools import partial
+from itertools import chain
 
 from attrs import frozen
 
-from pi_trio.approval import GateMode
 from pi_trio.compaction.plan import CompactionSettings
 from pi_trio.errors import ConfigError
+from pi_trio.harness.limits import Limits
 from pi_trio.harness.options import HarnessOptions
 from pi_trio.harness.retry import RetryPolicy
 from pi_trio.llm.auth import Credential
@@ -18,7 +20,7 @@ from pi_trio.resources.config import RuntimeConfig
 from pi_trio.tool import Tool
 from pi_trio.tools import READING_TOOLS, TOOL_NAMES, chosen_tools, coding_tools
 from pi_trio.tools.environment import LocalEnvironment
-from pi_trio.tools.gate import Policy
+from pi_trio.tools.policy import Policy
 
 __all__ = ["ToolChoice", "gate_policy", "harness_options", "tool_choice"]
 
@@ -47,13 +49,22 @@ class ToolChoice:
     active: tuple[str, ...]
 
 
-def tool_choice(config: RuntimeConfig, environment: LocalEnvironment, mode: GateMode) -> ToolChoice:
-    """The tools of a session that works in this environment."""
-    chosen = chosen_tools(config.settings.default_tools)
-    if mode == "read-only":  # nobody may switch another on
-        return ToolChoice(tuple(coding_tools(environment, READING_TOOLS)), READING_TOOLS)
+def tool_choice(config: RuntimeConfig, environment: LocalEnvironment, policy: Policy) -> ToolChoice:
+    """The tools of a session that works in this environment, each held to what it was allowed."""
+    chosen = chosen_tools(config.settings.default_tools if config.tools is None else config.tools)
+    if policy.mode == "read-only":
+        chosen = tuple(name for name in READING_TOOLS if config.tools is None or name in chosen)
+    if policy.mode == "read-only" or config.tools is not None:  # nobody may switch another on
+        return ToolChoice(_checked_tools(environment, policy, chosen), chosen)
     names = dict.fromkeys((*chosen, *TOOL_NAMES))  # the chosen ones in the order of the choice
-    return ToolChoice(tuple(coding_tools(environment, names)), chosen)
+    return ToolChoice(_checked_tools(environment, policy, names), chosen)
+
+
+def _checked_tools(environment: LocalEnvironment, policy: Policy, names: Iterable[str]) -> tuple[Tool, ...]:
+    def checked(name: str) -> LocalEnvironment:
+        return environment.checked(partial(policy.check, name), policy.unread)
+
+    return tuple(chain.from_iterable(coding_tools(checked(name), [name]) for name in names))
 
 
 def harness_options(
@@ -61,6 +72,7 @@ def harness_options(
     *,
     stream_function: Callable[[Model], StreamFunction],
     credential: Callable[[Model], Awaitable[Credential]],
+    preflight: Callable[[Model], None],
     choice: ToolChoice,
     sections: Callable[[Sequence[Tool]], dict[str, str]],
 ) -> HarnessOptions:
@@ -70,6 +82,8 @@ def harness_options(
     return HarnessOptions(
         stream_function=stream_function,
         credential=credential,
+        preflight=preflight,
+        limits=_limits(config),
         tools=choice.tools,
         active_tool_names=choice.active,
         sections=sections,
@@ -99,8 +113,17 @@ def harness_options(
     )
 
 
+def _limits(config: RuntimeConfig) -> Limits:
+    """Those of the command line win over those of the settings, one by one."""
+    settings = config.settings
+    return Limits(
+        max_cost=settings.max_cost if config.max_cost is None else config.max_cost,
+        max_steps=settings.max_steps if config.max_steps is None else config.max_steps,
+    )
+
+
 def _unknown_tools(config: RuntimeConfig) -> Iterator[str]:
+    there_are = ", ".join(TOOL_NAMES)
     for name in chosen_tools(config.settings.default_tools):
-        if name not in TOOL_NAMES:
-            there_are = ", ".join(TOOL_NAMES)
+        if config.tools is None and name not in TOOL_NAMES:
             yield f"settings.json: defaultTools: there is no tool {name!r}; there are {there_are}"

@@ -18,9 +18,9 @@ class Conversation:
     def __init__(self, context: SessionContext) -> None:
         self.transcript: list[AgentMessage] = list(context.messages)
         self.system = context.system_message
-        self.model = context.model
-        self.thinking_level = context.thinking_level
-        self.active_tool_names = context.active_tool_names
+        self.model: tuple[str, str] | None = context.model
+        self.thinking_level: str = context.thinking_level
+        self.active_tool_names: tuple[str, ...] | None = context.active_tool_names
         self._view = LlmView()
 
     def add(self, message: AgentMessage) -> None:

@@ -7,9 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import attrs
-import trio
 
-from pi_trio.events import AgentEvent
 from pi_trio.harness.inbox import InboxItem
 from pi_trio.harness.points import (
     ASSEMBLE,
@@ -25,6 +23,7 @@ from pi_trio.harness.points import (
 )
 from pi_trio.harness.prompt import reconcile, render
 from pi_trio.harness.requests import through_handlers
+from pi_trio.hub import Hub
 from pi_trio.llm.protocol import Failure
 from pi_trio.loop.driver import (
     Admission,
@@ -59,9 +58,8 @@ class HarnessDriver:
     """One run of an `AgentHarness`. `owed`: its first turn needs no input."""
 
     def __init__(self, harness: AgentHarness, *, owed: bool = False) -> None:
-        self.lifetime = Lifetime(harness.options.abort_grace)
+        self.lifetime: Lifetime = Lifetime(harness.options.abort_grace)
         self.new_messages: list[AgentMessage] = []
-        self.calls: dict[str, trio.CancelScope] = {}
         self._harness = harness
         self._goes_on = True
         self._first = True
@@ -79,8 +77,8 @@ class HarnessDriver:
         return self._harness.options.tool_execution
 
     @property
-    def listening(self) -> bool:
-        return self._harness.hub.listening
+    def hub(self) -> Hub:
+        return self._harness.hub
 
     @property
     def records_stream(self) -> bool:
@@ -107,7 +105,7 @@ class HarnessDriver:
         return Turn(harness.turns, self._taken(harness.inbox.claim_turn()), owed)
 
     def close_turn(self, turn: Turn, reason: TurnEndReason) -> None:
-        self._goes_on = reason not in ("aborted", "stopped", "error")
+        self._goes_on = reason not in ("aborted", "stopped", "error", "limit")
         self._harness.append_waiting()
         inbox = self._harness.inbox
         pending = len(inbox.items("next-step")) + len(inbox.items("next-turn"))
@@ -133,11 +131,12 @@ class HarnessDriver:
             self._harness.inject(message)
 
     async def pre_step(self, step: Step, messages: Sequence[AgentMessage]) -> EnterStep | RejectStep:
-        """Make room if it is due, assemble the prompt, then decide.
+        """See whether the turn may go on, make room if it is due, assemble the prompt, then decide.
 
         What a handler leaves out counts as used.
         """
         harness = self._harness
+        harness.spending.check(harness.options.limits, step.number)
         await harness.compactor.before_step()
         tools = harness.active_tools
 
@@ -188,7 +187,7 @@ class HarnessDriver:
             thinking_level=config.thinking_level,
             session_id=harness.session.id,
         )
-        stream = through_handlers(harness.handlers, step, harness.options.stream_function(config.model))
+        stream = through_handlers(harness.handlers, step, harness.stream_function(config.model))
         return Request(
             model=config.model, thinking_level=config.thinking_level, stream=stream, options=options
         )
@@ -281,15 +280,6 @@ class HarnessDriver:
         added = [name for name in dict.fromkeys(names) if name in registered and name not in active]
         if added:
             harness.set_active_tools([*active, *added])
-
-    def track_call(self, call_id: str, scope: trio.CancelScope | None) -> None:
-        if scope is None:
-            self.calls.pop(call_id, None)
-        else:
-            self.calls[call_id] = scope
-
-    async def emit(self, *events: AgentEvent) -> None:
-        await self._harness.hub.emit(*events)
 
 
 async def _unchanged(config: RequestConfig) -> RequestConfig:

@@ -37,9 +37,10 @@ _POINTS = frozenset({"tool_call", "tool_result", "context", "input", "session_sh
 
 
 class HarnessHost:
-    """The extensions' side of one session."""
+    """The extensions' side of one session. Their tools are offered to the model, or not."""
 
-    def __init__(self, harness: AgentHarness, models: Models) -> None:
+    def __init__(self, harness: AgentHarness, models: Models, *, offers_tools: bool = True) -> None:
+        self._offers_tools = offers_tools
         self._harness = harness
         self._models = models
         self._base = harness.options
@@ -144,7 +145,7 @@ class HarnessHost:
 
     def add_tool(self, tool: Tool) -> Undo:
         """See `ExtensionHost`."""
-        return self._added(self._tools, tool)
+        return self._added(self._tools if self._offers_tools else [], tool)
 
     def add_provider(self, provider: str, entry: Mapping[str, Any]) -> Undo:
         """See `ExtensionHost`."""

@@ -63,7 +63,7 @@ class Furnishing:
         self._load_findings = loaded.findings
         if not loaded.extensions:
             return
-        self._host = HarnessHost(harness, models)
+        self._host = HarnessHost(harness, models, offers_tools="extension-tools" not in self.config.without)
         self._extensions = [ExtensionApi(each, self._host) for each in loaded.extensions]
         failures = [failure for each in self._extensions if (failure := each.start()) is not None]
         self._load_findings += tuple(failures)

@@ -36,6 +36,7 @@ from pi_trio.harness.compactor import Compactor
 from pi_trio.harness.conversation import Conversation
 from pi_trio.harness.driver import HarnessDriver
 from pi_trio.harness.input import Input
+from pi_trio.harness.limits import Spending
 from pi_trio.harness.options import HarnessOptions
 from pi_trio.harness.points import Checkpoint, CheckpointHandler, Handlers, Waterfall, WaterfallHandler
 from pi_trio.harness.recovery import Remains, closers, read_remains
@@ -43,7 +44,7 @@ from pi_trio.harness.requests import RequestLog
 from pi_trio.harness.retry import RetryPolicy
 from pi_trio.hub import Hub
 from pi_trio.llm.partial import PartialView
-from pi_trio.llm.protocol import Model, ThinkingLevel, ToolCallStart
+from pi_trio.llm.protocol import Model, StreamFunction, ThinkingLevel, ToolCallStart
 from pi_trio.loop.arguments import preload
 from pi_trio.loop.grammar import guarded
 from pi_trio.loop.run import run_agent_loop
@@ -89,10 +90,11 @@ class AgentHarness(Input):
         self.options = options
         self.model = model
         self.thinking_level: ThinkingLevel = thinking_level
-        self.handlers = Handlers()
-        self.requests = RequestLog(session)
-        self.compactor = Compactor(self, options.compaction)
-        self.auto_retry = options.retry.enabled
+        self.handlers: Handlers = Handlers()
+        self.requests: RequestLog = RequestLog(session)
+        self.spending: Spending = Spending()
+        self.compactor: Compactor = Compactor(self, options.compaction)
+        self.auto_retry: bool = options.retry.enabled
         self._nursery = nursery
         self._driver: HarnessDriver | None = None
         self._maintenance: trio.CancelScope | None = None
@@ -108,8 +110,8 @@ class AgentHarness(Input):
         self._waiting: list[AgentMessage] = []
         self._streaming: AssistantMessage | PartialView | None = None
         self._running_calls: dict[str, ToolExecutionStart] = {}
-        self.compacting = False
-        self.retrying = False
+        self.compacting: bool = False
+        self.retrying: bool = False
         self._take_up()
         self._told_queue = self.inbox.summary()
         session.on_append = lambda entry: self.hub.post(EntryAppended(entry))
@@ -118,11 +120,11 @@ class AgentHarness(Input):
 
     def _take_up(self) -> None:
         remains = read_remains(self.session)
-        self.turns = remains.turns
-        self.findings = tuple(remains.findings)
+        self.turns: int = remains.turns
+        self.findings: tuple[str, ...] = tuple(remains.findings)
         for change in remains.waiting:
             self.inbox.apply(change)
-        self.returned = [item.message for item in remains.lost]
+        self.returned.extend(item.message for item in remains.lost)
         self._take_up_open(remains)
 
     def _take_up_open(self, remains: Remains) -> None:
@@ -205,6 +207,7 @@ class AgentHarness(Input):
         """
         if self.running:
             raise BusyError("The agent is already processing a prompt.")
+        self._check_start()
         self._close_interruption()
         transcript = self.conversation.transcript
         last = transcript[-1] if transcript else None
@@ -224,10 +227,7 @@ class AgentHarness(Input):
 
     def abort_call(self, call_id: str) -> bool:
         """Stop one running tool call; the run goes on. False if it is not running."""
-        scope = self._driver.calls.get(call_id) if self._driver is not None else None
-        if scope is not None:
-            scope.cancel()
-        return scope is not None
+        return self._driver is not None and self._driver.lifetime.cancel_call(call_id)
 
     def add(self, message: AgentMessage) -> None:
         """Put a message of the application into the branch: now, or at the end of the running step."""
@@ -370,6 +370,22 @@ class AgentHarness(Input):
             self._conversation = None
             self.compactor.changed()
 
+    def _check_start(self) -> None:
+        if not self.running:
+            self.preflight(self.model)
+            self.spending.check(self.options.limits)
+
+    def preflight(self, model: Model) -> None:
+        """See whether a model may be asked here. Raises `ConfigError` if not."""
+        self.options.limits.check(model)
+        self.options.preflight(model)
+
+    def stream_function(self, model: Model) -> StreamFunction:
+        """What opens a stream for `model`, counting what it costs. Raises `ConfigError` and `LimitError`."""
+        self.options.limits.check(model)
+        self.spending.check(self.options.limits)
+        return self.spending.metered(self.options.stream_function(model))
+
     def _wake(self) -> None:
         if self._maintenance is not None or (self._driver is not None and self._driver.lifetime.ending):
             self._wake_again = True  # what comes now is not lost, and not hurried
@@ -421,8 +437,13 @@ class AgentHarness(Input):
         self.session.close()
 
     async def _pump(self) -> None:
+        """Tell what is posted while no run does. What a listener raises is kept for `wait_for_idle`."""
         with self._pumping:
-            await self.hub.pump()
+            while True:
+                try:
+                    await self.hub.pump()
+                except Exception as error:
+                    self._failure = self._failure or error
 
     async def save(self) -> None:
         """See to it that what was written is on the disk. A failure is kept for `wait_for_idle`."""

@@ -28,7 +28,7 @@ class Input(ABC):
     def __init__(self, session: Session, hub: Hub, options: HarnessOptions) -> None:
         self.session = session
         self.hub = hub
-        self.inbox = Inbox(self._record_splice, options.steering_mode, options.follow_up_mode)
+        self.inbox: Inbox = Inbox(self._record_splice, options.steering_mode, options.follow_up_mode)
         self.returned: list[AgentMessage] = []
         self._told_queue = self.inbox.summary()
 
@@ -36,6 +36,10 @@ class Input(ABC):
     @abstractmethod
     def running(self) -> bool:
         """Whether a run is in progress."""
+
+    @abstractmethod
+    def _check_start(self) -> None:
+        """Raise a `PiError` if a run that is not there yet could not start: nothing is taken then."""
 
     @abstractmethod
     def _close_interruption(self) -> None:
@@ -46,21 +50,22 @@ class Input(ABC):
         """Run what waits, now or as soon as that may be."""
 
     def prompt(self, text: str, images: Iterable[ImageContent] = ()) -> None:
-        """Open a turn. Raises `BusyError` while a run is in progress."""
+        """Open a turn. Raises `BusyError` while a run is in progress.
+
+        As all that starts a run, it raises `ConfigError` if the model cannot be asked, and
+        `LimitError` if there is nothing left to spend; then nothing was taken.
+        """
         if self.running:
             raise BusyError("The agent is already processing a prompt: steer, follow up, or abort first.")
-        self._insert("next-turn", user_message(text, images), first=True)
-        self._wake()
+        self._insert("next-turn", user_message(text, images), first=True, wakes=True)
 
     def steer(self, text: str, images: Iterable[ImageContent] = ()) -> None:
         """Say something before the next request; idle: open a turn with it."""
-        self._insert("next-step", user_message(text, images))
-        self._wake()
+        self._insert("next-step", user_message(text, images), wakes=True)
 
     def follow_up(self, text: str, images: Iterable[ImageContent] = ()) -> None:
         """Say something when the agent would stop; idle: open a turn with it."""
-        self._insert("next-turn", user_message(text, images))
-        self._wake()
+        self._insert("next-turn", user_message(text, images), wakes=True)
 
     def inject(self, message: AgentMessage) -> None:
         """Add to the next step, or to the first step of the next turn. Wakes nobody."""
@@ -86,9 +91,8 @@ class Input(ABC):
     def send(self, message: AgentMessage, deliver: Delivery) -> None:
         """Put any message into the inbox, as `steer`, `follow_up` or `next_turn` would."""
         target: Target = "next-step" if deliver == "steer" else "next-turn"
-        self._insert(target, message, parked=deliver == "next_turn")
-        if deliver != "next_turn":
-            self._wake()
+        parked = deliver == "next_turn"
+        self._insert(target, message, parked=parked, wakes=not parked)
 
     def clear_queue(self) -> QueueUpdate:
         """Take out what waits, and hand it back."""
@@ -120,10 +124,20 @@ class Input(ABC):
                 raise
 
     def _insert(
-        self, target: Target, message: AgentMessage, *, first: bool = False, parked: bool = False
+        self,
+        target: Target,
+        message: AgentMessage,
+        *,
+        first: bool = False,
+        parked: bool = False,
+        wakes: bool = False,
     ) -> None:
+        if wakes:
+            self._check_start()
         self._close_interruption()
         self._tell_change(self.inbox.add(target, InboxItem.new(message, parked=parked), first=first))
+        if wakes:
+            self._wake()
 
     def _record_splice(self, change: Splice) -> None:
         self.append_fact(facts.INBOX_SPLICED, **change.to_json())

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from attrs import field, frozen
 
 from pi_trio.compaction.plan import CompactionSettings
+from pi_trio.harness.limits import Limits
 from pi_trio.harness.retry import RetryPolicy
 from pi_trio.llm.auth import Credential
 from pi_trio.llm.protocol import Model, StreamFunction, StreamOptions
@@ -22,6 +23,14 @@ def _no_sections(_tools: Sequence[Tool]) -> dict[str, str]:
     return {}
 
 
+async def _no_key(_model: Model) -> Credential:
+    return Credential("", "no key needed")
+
+
+def _anything(_model: Model) -> None:
+    return None
+
+
 @frozen(kw_only=True)
 class HarnessOptions:
     """How a session is worked on.
@@ -29,13 +38,17 @@ class HarnessOptions:
     Of the registered `tools`, those in `active_tool_names` are offered to models (None: all)
     while the branch says nothing else.
     `sections` makes the system prompt's sections for the active tools. `credential` is asked
-    before each request. `record_stream` keeps in each answer when its pieces came. `findings`
+    before each request. `preflight` raises a `PiError` if a model cannot be asked at all: it is called
+    before input is taken that would start a run, and must not wait. `limits` end what goes too far.
+    `record_stream` keeps in each answer when its pieces came. `findings`
     are for a person to know. `abort_grace` is how long, in seconds, hooks and listeners may
     still take after an abort.
     """
 
     stream_function: Callable[[Model], StreamFunction]
-    credential: Callable[[Model], Awaitable[Credential]]
+    credential: Callable[[Model], Awaitable[Credential]] = _no_key
+    preflight: Callable[[Model], None] = _anything
+    limits: Limits = field(factory=Limits)
     tools: tuple[Tool, ...] = ()
     active_tool_names: tuple[str, ...] | None = None
     sections: Callable[[Sequence[Tool]], dict[str, str]] = _no_sections

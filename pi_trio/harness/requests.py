@@ -26,7 +26,7 @@ class RequestLog:
     """Which facts a request needs. `starts_series` is what pre-step declared for the next one."""
 
     def __init__(self, session: Session) -> None:
-        self.starts_series = False
+        self.starts_series: bool = False
         self._session = session
         self._sent = False
         self._header: dict[str, Any] | None = None

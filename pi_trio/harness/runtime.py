@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import uuid
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import trio
 from attrs import evolve, frozen
@@ -17,33 +18,50 @@ from pi_trio.errors import BusyError, StorageError, UsageError
 from pi_trio.events import CompactionResult, QueueUpdate, ThinkingLevelChanged
 from pi_trio.harness.choices import choose_level, choose_model, notice_of
 from pi_trio.harness.configured import gate_policy, harness_options, tool_choice
+from pi_trio.harness.context_parts import context_use
+from pi_trio.harness.destination import FileRecords
+from pi_trio.harness.finding import find_entries
 from pi_trio.harness.furnishing import Furnishing
 from pi_trio.harness.harness import AgentHarness, HarnessOptions
+from pi_trio.harness.preferences import change_preference, setting_files
 from pi_trio.harness.questions import Questions
 from pi_trio.harness.shell import UserShell
 from pi_trio.hub import Outbox
 from pi_trio.llm.auth import Credential
-from pi_trio.llm.protocol import Model
+from pi_trio.llm.protocol import Model, StreamFunction
 from pi_trio.llm.registry import Models
 from pi_trio.llm.thinking import LEVELS, clamp_level
 from pi_trio.loop.hooks import Hooks
 from pi_trio.messages import AgentMessage, BashExecutionMessage, ImageContent, UserMessage, text_of
-from pi_trio.nursery import plain_nursery
-from pi_trio.remote.interface import CommandInfo, Disposition, ForkPosition, Moved, SessionInfo, Snapshot
+from pi_trio.nursery import in_nursery, plain_nursery
+from pi_trio.remote.interface import (
+    CommandInfo,
+    ContextUse,
+    Destination,
+    Disposition,
+    ForkPosition,
+    Moved,
+    SessionInfo,
+    Snapshot,
+)
 from pi_trio.resources.config import RuntimeConfig
 from pi_trio.resources.import_pi import import_pi
 from pi_trio.resources.paths import absolute, find_pi_dir
+from pi_trio.resources.setting_changes import Scope, SettingInfo, list_settings
 from pi_trio.resources.trust import Trust
 from pi_trio.session.branching import before, prompt_text
+from pi_trio.session.digest import Digest, digest
+from pi_trio.session.entries import LabelEntry
 from pi_trio.session.repository import SessionRepository
 from pi_trio.session.session import Session
 from pi_trio.tools.environment import LocalEnvironment
-from pi_trio.tools.gate import Gate, Policy, edit_preview
+from pi_trio.tools.gate import Gate, edit_preview
+from pi_trio.tools.policy import Policy
+
+if TYPE_CHECKING:
+    from pi_trio.trace import TraceLog
 
 __all__ = ["LocalRuntime", "open_runtime"]
-
-CLOSING = 5.0
-"""Seconds that sessions may take to stop and save when the runtime ends."""
 
 
 @asynccontextmanager
@@ -51,16 +69,10 @@ async def open_runtime(config: RuntimeConfig) -> AsyncIterator[LocalRuntime]:
     """A runtime for a block. Leaving it, also by cancellation, stops every run, saves every
     session, and ends what tools left running.
     """
-    async with plain_nursery() as nursery:
-        runtime = LocalRuntime(config, nursery)
+    async with in_nursery(partial(LocalRuntime, config)) as runtime:
         if not config.demo and runtime.registry.default_model().provider == "demo":
             await runtime.registry.discover()  # no key for anybody: perhaps a model runs here
-        try:
-            yield runtime
-        finally:
-            with trio.CancelScope(shield=True, deadline=trio.current_time() + CLOSING):
-                await runtime.aclose()
-            nursery.cancel_scope.cancel()
+        yield runtime
 
 
 @frozen
@@ -74,6 +86,7 @@ class _Hosted:
     policy: Policy
     questions: Questions
     gate: Gate
+    records: FileRecords
 
 
 class LocalRuntime:
@@ -81,8 +94,11 @@ class LocalRuntime:
 
     def __init__(self, config: RuntimeConfig, nursery: trio.Nursery) -> None:
         self.config = config
-        self.registry = Models(config.agent_dir)
-        self.repository = SessionRepository(config.agent_dir, config.cwd, config.session_dir)
+        self.registry: Models = Models(config.agent_dir, _environment(config))
+        self.repository: SessionRepository = SessionRepository(
+            config.agent_dir, config.cwd, config.session_dir
+        )
+        self._log = None if config.log is None else _open_log(config.log)
         self._nursery = nursery
         self._epoch = uuid.uuid4().hex
         self._hosted: dict[str, _Hosted] = {}
@@ -100,6 +116,8 @@ class LocalRuntime:
         async with plain_nursery() as closing:
             for session_id in list(self._hosted):
                 closing.start_soon(close, session_id)
+        if self._log is not None:
+            self._log.close()
         for failure in failures:
             raise failure
 
@@ -108,6 +126,21 @@ class LocalRuntime:
     async def new_session(self, parent_session: str | None = None) -> Snapshot:
         """See `Runtime`. `parent_session` is the file of the session that this one goes on from."""
         return self._host(self._create(parent_session))
+
+    async def session_of(self, session_id: str) -> Snapshot:
+        """See `Files`."""
+        path = self.repository.path_of(session_id)
+        if path is not None:
+            return await self.open_session(str(path))
+        return self._host(self._create(session_id=session_id))
+
+    async def fork_file(self, reference: str) -> Snapshot:
+        """See `Files`."""
+        source = self.repository.open(reference, writable=False)
+        try:
+            return self._host(self.repository.copy(source))
+        finally:
+            source.close()
 
     async def continue_session(self) -> Snapshot:
         """See `Runtime`."""
@@ -167,6 +200,18 @@ class LocalRuntime:
         """See `Runtime`."""
         session = self._open(session_id).harness.session
         return [session.raw(each) for each in ids if each in session.tree]
+
+    async def digests(self, session_id: str, groups: Sequence[Sequence[str]]) -> list[Digest]:
+        """See `Runtime`."""
+        found = []
+        for ids in groups:
+            found.append(digest(await self.entries(session_id, ids)))
+            await trio.lowlevel.checkpoint()
+        return found
+
+    async def find_entries(self, session_id: str, text: str) -> Sequence[str]:
+        """See `Runtime`."""
+        return await find_entries(self._open(session_id).harness.session, text)
 
     # ------------------------------------------------------------------ running
 
@@ -249,7 +294,7 @@ class LocalRuntime:
         hosted = self._open(session_id)
         hosted.policy.mode = mode
         hosted.furnishing.set_tools(
-            hosted.harness, tool_choice(hosted.furnishing.config, hosted.environment, mode)
+            hosted.harness, tool_choice(hosted.furnishing.config, hosted.environment, hosted.policy)
         )
 
     # ------------------------------------------------------------------ the tree
@@ -267,6 +312,15 @@ class LocalRuntime:
         else:
             harness.navigate(leaf)
         return Moved(session_id=session_id, leaf_id=session.get_leaf_id(), text=text)
+
+    async def destination(self, session_id: str, entry_id: str) -> Destination:
+        """See `Runtime`."""
+        return await self._open(session_id).records.destination(entry_id)
+
+    async def set_label(self, session_id: str, entry_id: str, label: str | None) -> None:
+        """See `Runtime`."""
+        harness = self._open(session_id).harness
+        harness.record(LabelEntry(harness.session.entry(entry_id).id, label or None))
 
     async def compact(self, session_id: str, instructions: str = "") -> CompactionResult | None:
         """See `Runtime`."""
@@ -341,19 +395,23 @@ class LocalRuntime:
         """Bring over what pi has; see `resources.import_pi`. Cancelling waits for the copy under way."""
         return await trio.to_thread.run_sync(partial(import_pi, find_pi_dir(), self.config, dry_run=dry_run))
 
-    async def export(self, session_id: str, path: str | None) -> str:
-        """Write a session to a new file; without a `path` as a page in its folder. Gives the file's path.
-
-        A relative path begins there, too. Raises `UsageError` and `StorageError`.
-        """
+    async def export(self, session_id: str, path: str | None, leaf_id: str | None = None) -> str:
+        """See `Runtime`."""
         from pi_trio.session.export.file import export_session
 
         hosted = self._open(session_id)
         session, folder = hosted.harness.session, hosted.environment.cwd
         name = path or f"session-{session.id}.html"
         target = absolute(name) if name.startswith("~/") else folder / name
-        export_session(session, target, replace=path is None)
+        export_session(session, target, leaf_id=leaf_id, replace=path is None)
         return str(target)
+
+    async def doctor(self, session_id: str) -> Sequence[str]:
+        """Look at everything that a start needs in a session's folder; see `pi_trio.doctor`."""
+        from pi_trio.doctor import Setup, examine
+
+        findings = await examine(Setup(self._open(session_id).furnishing.config, self.registry))
+        return [line for title, finding in findings for line in finding.lines(title)]
 
     async def trust(self, session_id: str) -> Trust:
         """See `Runtime`."""
@@ -363,14 +421,31 @@ class LocalRuntime:
         """See `Runtime`."""
         self._open(session_id).furnishing.set_trust(folder, trusted)
 
+    async def settings(self, session_id: str) -> Sequence[SettingInfo]:
+        """All settings, with what the person's file and that of the session's folder say."""
+        config = self._open(session_id).furnishing.config
+        return await trio.to_thread.run_sync(list_settings, setting_files(config))
+
+    async def change_setting(self, session_id: str, scope: Scope, key: str, value: object) -> None:
+        """Write a setting into a file, None takes it out; see `change_preference`. `reload` reads it."""
+        config = self._open(session_id).furnishing.config
+        await trio.to_thread.run_sync(change_preference, config, scope, key, value)
+
+    async def context_use(self, session_id: str) -> ContextUse:
+        """What fills the context of the next request."""
+        return context_use(self._open(session_id).harness)
+
     async def _credential(self, model: Model) -> Credential:
         return await self.registry.credential(model, self.config.api_key)
 
+    def _preflight(self, model: Model) -> None:
+        self.registry.check_credential(model, self.config.api_key)
+
     # ------------------------------------------------------------------ inside
 
-    def _create(self, parent_session: str | None = None) -> Session:
+    def _create(self, parent_session: str | None = None, session_id: str | None = None) -> Session:
         make = self.repository.in_memory if self.config.no_session else self.repository.create
-        return make(parent_session)
+        return make(parent_session, session_id)
 
     def _open(self, session_id: str) -> _Hosted:
         hosted = self._hosted.get(session_id)
@@ -392,16 +467,21 @@ class LocalRuntime:
         furnishing = Furnishing(self.config if cwd == self.config.cwd else self.config.at(cwd))
         settings = furnishing.config.settings
         environment = LocalEnvironment(
-            cwd, shell=settings.shell_path, command_prefix=settings.shell_command_prefix or ""
+            cwd,
+            shell=settings.shell_path,
+            command_prefix=settings.shell_command_prefix or "",
+            keep_logs=not self.config.no_session,
         )
         policy = gate_policy(furnishing.config, environment)
         harness = AgentHarness(
             session,
-            self._options(environment, furnishing, policy.mode),
+            self._options(session.id, environment, furnishing, policy),
             self._nursery,
             model=choice.model,
             thinking_level=choose_level(self.config, session, choice),
         )
+        if self._log is not None:
+            harness.hub.subscribe(partial(self._log.listen, session.id))
         questions = Questions(harness.hub)
         gate = Gate(
             policy,
@@ -409,26 +489,33 @@ class LocalRuntime:
             lambda tool, args: edit_preview(environment, tool, args),
         )
         shell = UserShell(environment, harness.hub, harness.add)
-        hosted = _Hosted(harness, environment, furnishing, shell, policy, questions, gate)
+        records = FileRecords(session)
+        hosted = _Hosted(harness, environment, furnishing, shell, policy, questions, gate, records)
         self._hosted[session.id] = hosted
         self._furnish(hosted)
         return self._snapshot(session.id)
 
     def _furnish(self, hosted: _Hosted) -> None:
         """Give the harness its options: the gate has the last word on calls, after all extensions."""
-        options = self._options(hosted.environment, hosted.furnishing, hosted.policy.mode)
+        session_id = hosted.harness.session.id
+        options = self._options(session_id, hosted.environment, hosted.furnishing, hosted.policy)
         hooks = Hooks(before_tool_call=hosted.gate.before_tool_call)
         hosted.harness.options = evolve(options, hooks=hooks)
         hosted.furnishing.load(hosted.harness, self.registry)
 
+    def _stream_function(self, session_id: str, model: Model) -> StreamFunction:
+        stream = self.registry.stream_function(model)
+        return stream if self._log is None else self._log.traced(session_id, stream)
+
     def _options(
-        self, environment: LocalEnvironment, furnishing: Furnishing, mode: GateMode
+        self, session_id: str, environment: LocalEnvironment, furnishing: Furnishing, policy: Policy
     ) -> HarnessOptions:
         return harness_options(
             furnishing.config,
-            stream_function=self.registry.stream_function,
+            stream_function=partial(self._stream_function, session_id),
             credential=self._credential,
-            choice=tool_choice(furnishing.config, environment, mode),
+            preflight=self._preflight,
+            choice=tool_choice(furnishing.config, environment, policy),
             sections=furnishing.sections,
         )
 
@@ -448,6 +535,7 @@ class LocalRuntime:
             seq=harness.hub.seq,
             heads=tuple(session.heads),
             leaf_id=session.get_leaf_id(),
+            labels=session.labels(),
             running=harness.running,
             streaming=harness.streaming,
             running_calls=harness.running_calls,
@@ -469,6 +557,17 @@ class LocalRuntime:
                 *(f"{session.path}: {finding}" for finding in session.findings),
             ),
         )
+
+
+def _open_log(path: Path) -> TraceLog:
+    from pi_trio.trace import TraceLog  # here, because most starts have no log
+
+    return TraceLog(path)
+
+
+def _environment(config: RuntimeConfig) -> Mapping[str, str]:
+    """The environment, in which a model looks for its key and for whether it may look around."""
+    return {**os.environ, "PI_OFFLINE": "1"} if config.offline else os.environ
 
 
 def _texts(messages: Iterable[AgentMessage]) -> tuple[str, ...]:

@@ -10,9 +10,8 @@ from attrs import evolve
 
 from pi_trio import codec
 from pi_trio.llm.anthropic_request import encode_request, headers_for, sent_level
-from pi_trio.llm.builder import AnswerBuilder
-from pi_trio.llm.dialect import post, stream_answer, unanswered
-from pi_trio.llm.failures import error_failure, redact
+from pi_trio.llm.dialect import Decoder, post, stream_answer
+from pi_trio.llm.failures import error_failure
 from pi_trio.llm.loose import count, get, load_chunk, text
 from pi_trio.llm.pricing import price
 from pi_trio.llm.protocol import (
@@ -21,7 +20,6 @@ from pi_trio.llm.protocol import (
     FailureCode,
     Model,
     ModelCost,
-    StreamEvent,
     StreamEvents,
     StreamOptions,
 )
@@ -53,7 +51,7 @@ _FAILED_REASONS: Mapping[str, FailureCode] = {
 }
 
 
-class EventDecoder:
+class EventDecoder(Decoder):
     """Reads one answer, event by event.
 
     It is complete at `message_stop`, or when a stop reason has come before the body ends.
@@ -61,23 +59,12 @@ class EventDecoder:
     """
 
     def __init__(self, model: Model, options: StreamOptions) -> None:
-        self._rates = model.cost
-        self._secret = options.api_key
-        level = sent_level(model, options)
-        self._builder = AnswerBuilder(evolve(unanswered(model, options), provider_thinking_level=level))
-        self._started = False
+        super().__init__(model, options, sent_level(model, options))
         self._usage: dict[str, Any] = {}
         self._calls: dict[int, object] = {}
         self._signature = ""
         self._stop_reason: str | None = None
         self._explanation = ""
-
-    @property
-    def ended(self) -> bool:
-        return self._builder.ended
-
-    def take(self) -> list[StreamEvent]:
-        return self._builder.take()
 
     def feed(self, event: str, data: str) -> None:
         if data == "[DONE]":  # a mark of another dialect, which some gateways add
@@ -111,16 +98,14 @@ class EventDecoder:
         if self._stop_reason is not None and failure.code in ("transport", "timeout"):
             self._end()  # all that mattered had come
         else:
-            self._builder.failed(redact(failure, self._secret), self._stop_reason)
+            self._break_off(failure, self._stop_reason)
 
     # ---- the message
 
     def _start(self, message: Any) -> None:
         """The head of the answer, which some gateways send twice."""
         builder = self._builder
-        if not self._started:
-            self._started = True
-            builder.start()
+        builder.start()
         builder.response_id = text(message, "id") or builder.response_id
         builder.response_model = text(message, "model") or builder.response_model
         self._count(get(message, "usage"))

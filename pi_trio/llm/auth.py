@@ -65,7 +65,7 @@ class Auth:
     """
 
     def __init__(self, agent_dir: Path, environ: Mapping[str, str] = os.environ) -> None:
-        self.path = agent_dir / "auth.json"
+        self.path: Path = agent_dir / "auth.json"
         self._environ = environ
 
     async def resolve(self, keys: ProviderKeys, explicit: str | None = None) -> Credential:
@@ -82,8 +82,18 @@ class Auth:
             raise ConfigError(self._how_to_get_one(keys))
         key = place.value if place.literal else await self._expand(place.value)
         if not key or not key.strip():
-            raise ConfigError(f"The {place.source} is empty, or names a variable that is not set.")
+            raise ConfigError(_unset(place))
         return Credential(checked_key(key.strip(), place.source), place.source, headers)
+
+    def check(self, keys: ProviderKeys, explicit: str | None = None) -> None:
+        """See whether there is a key, running no commands. Raises `ConfigError` like `resolve`."""
+        if keys.keyless:
+            return
+        place = self._find(keys, explicit)
+        if place is None:
+            raise ConfigError(self._how_to_get_one(keys))
+        if not self._is_certain(place):
+            raise ConfigError(_unset(place))
 
     def source(self, keys: ProviderKeys) -> str | None:
         """Where the key would come from, in words, without running commands; None without one.
@@ -95,8 +105,12 @@ class Auth:
         place = self._find(keys, None)
         if place is None:
             return None
+        return place.source if self._is_certain(place) else None
+
+    def _is_certain(self, place: _Place) -> bool:
+        """Whether a value will come of it, as far as can be said without running a command."""
         certain = place.literal or place.value.startswith("!")
-        return place.source if certain or _interpolated(place.value, self._environ) else None
+        return certain or bool((_interpolated(place.value, self._environ) or "").strip())
 
     def _find(self, keys: ProviderKeys, explicit: str | None) -> _Place | None:
         """The first of the four places that has a value. A stored one owns the provider."""
@@ -136,6 +150,10 @@ class Auth:
             f"with `pi-trio auth login {keys.provider}`, "
             'or pass --api-key. A server that wants none takes "apiKey": "none" in models.json.'
         )
+
+
+def _unset(place: _Place) -> str:
+    return f"The {place.source} is empty, or names a variable that is not set."
 
 
 def literal(key: str) -> str:

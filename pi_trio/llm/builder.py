@@ -78,51 +78,40 @@ class AnswerBuilder:
     """
 
     def __init__(self, base: AssistantMessage) -> None:
-        self.usage = Usage()
+        self.usage: Usage = Usage()
         self.response_id: str | None = None
         self.response_model: str | None = None
         self.end_turn: bool | None = None
-        self.ended = False
+        self.ended: bool = False
         self._base = base
         self._events: list[StreamEvent] = []
         self._blocks: list[_Text | _Thinking | _Call] = []
         self._open: _Text | _Thinking | None = None
         self._calls: dict[Hashable, _Call] = {}
         self._half = ""
+        self._started = False
 
     # ---- pieces
 
     def start(self) -> None:
-        """The provider has begun to answer."""
-        self._events.append(StreamStart())
+        """The provider has begun to answer; more than once is the same as once."""
+        if not self._started:
+            self._started = True
+            self._events.append(StreamStart())
 
     def text(self, delta: str, signature: str | None = None) -> int:
         """More visible text. The last `signature` of a block is kept with it. Returns its index."""
         block = self._open
-        if type(block) is not _Text:
-            block = self._begin_text()
-        if signature is not None:
-            block.signature = signature
-        if self._half or not delta.isascii():
-            delta = self._mended(delta)
-        if delta:
-            block.pieces.append(delta)
-            self._events.append(TextDelta(block.index, delta))
-        return block.index
+        return self._extend(
+            block if type(block) is _Text else self._begin_text(), TextDelta, delta, signature
+        )
 
     def thinking(self, delta: str, signature: str | None = None) -> int:
         """More thinking. The last `signature` of a block is kept with it. Returns its index."""
         block = self._open
-        if type(block) is not _Thinking:
-            block = self._begin_thinking()
-        if signature is not None:
-            block.signature = signature
-        if self._half or not delta.isascii():
-            delta = self._mended(delta)
-        if delta:
-            block.pieces.append(delta)
-            self._events.append(ThinkingDelta(block.index, delta))
-        return block.index
+        return self._extend(
+            block if type(block) is _Thinking else self._begin_thinking(), ThinkingDelta, delta, signature
+        )
 
     def sign(self, index: int, signature: str) -> None:
         """Keep `signature` with the block at `index`, which may have ended long ago."""
@@ -208,6 +197,22 @@ class AnswerBuilder:
         return events
 
     # ---- inside
+
+    def _extend(
+        self,
+        block: _Text | _Thinking,
+        kind: type[TextDelta] | type[ThinkingDelta],
+        delta: str,
+        signature: str | None,
+    ) -> int:
+        if signature is not None:
+            block.signature = signature
+        if self._half or not delta.isascii():
+            delta = self._mended(delta)
+        if delta:
+            block.pieces.append(delta)
+            self._events.append(kind(block.index, delta))
+        return block.index
 
     def _begin_text(self) -> _Text:
         self.end_block()

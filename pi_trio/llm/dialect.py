@@ -2,44 +2,70 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import Protocol
 
 import trio
 
 from pi_trio import codec
 from pi_trio.errors import ProviderError
+from pi_trio.llm.builder import AnswerBuilder
+from pi_trio.llm.failures import redact
 from pi_trio.llm.loose import CutShortError
 from pi_trio.llm.protocol import Failure, Model, StreamEvent, StreamEvents, StreamOptions
 from pi_trio.llm.sse import ResponseHook, SseRequest, SseStream, open_sse
-from pi_trio.llm.thinking import provider_level
 from pi_trio.messages import AssistantMessage
 
-__all__ = ["Decoder", "bearer", "post", "stream_answer", "unanswered"]
+__all__ = ["Decoder", "bearer", "post", "stream_answer"]
 
 
-class Decoder(Protocol):
-    """A dialect's reading of one answer. Exactly one `Done` or `Failed` comes out of it."""
+class Decoder(ABC):
+    """A dialect's reading of one answer. Exactly one `Done` or `Failed` comes out of it.
+
+    `level` is how much thinking was asked for, in the provider's word.
+    """
+
+    def __init__(self, model: Model, options: StreamOptions, level: str | None) -> None:
+        unanswered = AssistantMessage(
+            (),
+            model.api,
+            model.provider,
+            model.id,
+            thinking_level=options.thinking_level,
+            provider_thinking_level=level,
+        )
+        self._builder = AnswerBuilder(unanswered)
+        self._rates = model.cost
+        self._secret = options.api_key
 
     @property
     def ended(self) -> bool:
         """Whether the last event has been made."""
+        return self._builder.ended
 
+    def take(self) -> list[StreamEvent]:
+        """The events since the last call."""
+        return self._builder.take()
+
+    @abstractmethod
     def feed(self, event: str, data: str) -> None:
         """Take in a server-sent event.
 
         Raises `CutShortError` for half of one, and `ValueError` for what is not the dialect.
         """
 
+    @abstractmethod
     def finish(self) -> None:
         """The body has come to its end, perhaps in the middle of an event."""
 
+    @abstractmethod
     def fail(self, failure: Failure) -> None:
         """The request or the connection failed."""
 
-    def take(self) -> list[StreamEvent]:
-        """The events since the last call."""
+    def _break_off(self, failure: Failure, stop_reason: str | None) -> None:
+        """The answer failed; no key is in what is told of it."""
+        self._builder.failed(redact(failure, self._secret), stop_reason)
 
 
 async def post(
@@ -55,8 +81,11 @@ async def post(
     merged = {"content-type": "application/json", "accept": "text/event-stream"}
     for more in (headers, model.headers or {}, options.headers or {}):
         merged.update({name.lower(): value for name, value in more.items()})
+    url = f"{model.base_url.rstrip('/')}/{path}"
+    if options.on_request is not None:
+        options.on_request(url, merged, body)
     return SseRequest(
-        url=f"{model.base_url.rstrip('/')}/{path}",
+        url=url,
         headers=merged,
         body=body,
         idle_timeout=options.idle_timeout,
@@ -79,18 +108,6 @@ def _response_hook(model: Model, options: StreamOptions) -> ResponseHook | None:
         await notify(status, headers, model)
 
     return on_response
-
-
-def unanswered(model: Model, options: StreamOptions) -> AssistantMessage:
-    """The answer before anything of it has come."""
-    return AssistantMessage(
-        (),
-        model.api,
-        model.provider,
-        model.id,
-        thinking_level=options.thinking_level,
-        provider_thinking_level=provider_level(model, options.thinking_level),
-    )
 
 
 @asynccontextmanager

@@ -10,9 +10,8 @@ from uuid import uuid4
 from attrs import evolve
 
 from pi_trio import codec
-from pi_trio.llm.builder import AnswerBuilder
-from pi_trio.llm.dialect import post, stream_answer, unanswered
-from pi_trio.llm.failures import error_failure, redact
+from pi_trio.llm.dialect import Decoder, post, stream_answer
+from pi_trio.llm.failures import error_failure
 from pi_trio.llm.google_arguments import GrowingArguments
 from pi_trio.llm.google_request import encode_request, sent_level
 from pi_trio.llm.loose import count, get, load_chunk, objects, text
@@ -23,7 +22,6 @@ from pi_trio.llm.protocol import (
     FailureCode,
     Model,
     ModelCost,
-    StreamEvent,
     StreamEvents,
     StreamOptions,
 )
@@ -73,7 +71,7 @@ _FAILED_REASONS: Mapping[str, FailureCode] = {
 }
 
 
-class ResponseDecoder:
+class ResponseDecoder(Decoder):
     """Reads one answer, response by response. Only the first candidate is looked at.
 
     An answer is complete when a finish reason has come, and closed at the end of the body,
@@ -82,22 +80,11 @@ class ResponseDecoder:
     """
 
     def __init__(self, model: Model, options: StreamOptions) -> None:
-        self._rates = model.cost
-        self._secret = options.api_key
-        level = sent_level(model, options)
-        self._builder = AnswerBuilder(evolve(unanswered(model, options), provider_thinking_level=level))
-        self._started = False
+        super().__init__(model, options, sent_level(model, options))
         self._calls = 0
         self._growing: GrowingArguments | None = None
         self._finish_reason: str | None = None
         self._explanation = ""
-
-    @property
-    def ended(self) -> bool:
-        return self._builder.ended
-
-    def take(self) -> list[StreamEvent]:
-        return self._builder.take()
 
     def feed(self, event: str, data: str) -> None:
         response = load_chunk(data)
@@ -123,15 +110,13 @@ class ResponseDecoder:
         if self._finish_reason is not None and failure.code in ("transport", "timeout"):
             self._end()  # all that mattered had come
         else:
-            self._builder.failed(redact(failure, self._secret), self._finish_reason)
+            self._break_off(failure, self._finish_reason)
 
     # ---- pieces
 
     def _name(self, response: Mapping[str, Any]) -> None:
         builder = self._builder
-        if not self._started:
-            self._started = True
-            builder.start()
+        builder.start()
         builder.response_id = text(response, "responseId") or builder.response_id
         builder.response_model = text(response, "modelVersion") or builder.response_model
 

@@ -10,9 +10,8 @@ from uuid import uuid4
 from attrs import evolve
 
 from pi_trio import codec
-from pi_trio.llm.builder import AnswerBuilder
-from pi_trio.llm.dialect import bearer, post, stream_answer, unanswered
-from pi_trio.llm.failures import error_failure, redact
+from pi_trio.llm.dialect import Decoder, bearer, post, stream_answer
+from pi_trio.llm.failures import error_failure
 from pi_trio.llm.loose import count, get, load_chunk, objects
 from pi_trio.llm.openai_request import REASONING_FIELDS, encode_request
 from pi_trio.llm.pricing import price
@@ -22,10 +21,10 @@ from pi_trio.llm.protocol import (
     FailureCode,
     Model,
     ModelCost,
-    StreamEvent,
     StreamEvents,
     StreamOptions,
 )
+from pi_trio.llm.thinking import provider_level
 from pi_trio.messages import StopReason, Usage
 
 __all__ = ["API", "ChunkDecoder", "stream"]
@@ -63,7 +62,7 @@ _FAILED_REASONS: Mapping[str, FailureCode] = {
 }
 
 
-class ChunkDecoder:
+class ChunkDecoder(Decoder):
     """Reads one answer, chunk by chunk. Only the first choice is looked at.
 
     An answer is complete when a finish reason or the `[DONE]` mark has come. It is closed at
@@ -71,19 +70,9 @@ class ChunkDecoder:
     """
 
     def __init__(self, model: Model, options: StreamOptions) -> None:
-        self._rates = model.cost
-        self._secret = options.api_key
-        self._builder = AnswerBuilder(unanswered(model, options))
+        super().__init__(model, options, provider_level(model, options.thinking_level))
         self._finish_reason: str | None = None
-        self._started = False
         self._call_ids: dict[int | None, str] = {}
-
-    @property
-    def ended(self) -> bool:
-        return self._builder.ended
-
-    def take(self) -> list[StreamEvent]:
-        return self._builder.take()
 
     def feed(self, event: str, data: str) -> None:
         if data == "[DONE]":
@@ -106,16 +95,14 @@ class ChunkDecoder:
         if self._finish_reason and failure.code in ("transport", "timeout"):
             self._end(marked=False)  # all that mattered had come
         else:
-            self._builder.failed(redact(failure, self._secret), self._finish_reason)
+            self._break_off(failure, self._finish_reason)
 
     # ---- pieces
 
     def _name(self, chunk: Mapping[str, Any]) -> None:
         """Take note of who answers, which the first chunks may not tell or tell otherwise."""
         builder = self._builder
-        if not self._started:
-            self._started = True
-            builder.start()
+        builder.start()
         if not builder.response_id:
             builder.response_id = str(chunk.get("id") or "") or None
         model = chunk.get("model")

@@ -10,9 +10,8 @@ from uuid import uuid4
 from attrs import define, evolve
 
 from pi_trio import codec
-from pi_trio.llm.builder import AnswerBuilder
-from pi_trio.llm.dialect import bearer, post, stream_answer, unanswered
-from pi_trio.llm.failures import error_failure, redact
+from pi_trio.llm.dialect import Decoder, bearer, post, stream_answer
+from pi_trio.llm.failures import error_failure
 from pi_trio.llm.loose import count, get, load_chunk, objects, text
 from pi_trio.llm.openai_responses_request import can_go_back, encode_request
 from pi_trio.llm.pricing import price
@@ -21,10 +20,10 @@ from pi_trio.llm.protocol import (
     Failure,
     Model,
     ModelCost,
-    StreamEvent,
     StreamEvents,
     StreamOptions,
 )
+from pi_trio.llm.thinking import provider_level
 from pi_trio.messages import Usage
 
 __all__ = ["API", "EventDecoder", "stream"]
@@ -53,7 +52,7 @@ class _Item:
     streamed: bool = False
 
 
-class EventDecoder:
+class EventDecoder(Decoder):
     """Reads one answer, event by event.
 
     An answer is complete when the provider says how the response ended. Events belong to
@@ -61,18 +60,8 @@ class EventDecoder:
     """
 
     def __init__(self, model: Model, options: StreamOptions) -> None:
-        self._rates = model.cost
-        self._secret = options.api_key
-        self._builder = AnswerBuilder(unanswered(model, options))
-        self._started = False
+        super().__init__(model, options, provider_level(model, options.thinking_level))
         self._items: dict[Hashable, _Item] = {}
-
-    @property
-    def ended(self) -> bool:
-        return self._builder.ended
-
-    def take(self) -> list[StreamEvent]:
-        return self._builder.take()
 
     def feed(self, event: str, data: str) -> None:
         if data == "[DONE]":  # not of this dialect, but of some of its hosts
@@ -104,16 +93,14 @@ class EventDecoder:
 
     def fail(self, failure: Failure) -> None:
         told = failure.code not in ("transport", "timeout")
-        self._builder.failed(redact(failure, self._secret), "failed" if told else None)
+        self._break_off(failure, "failed" if told else None)
 
     # ---- pieces
 
     def _name(self, response: Any) -> None:
         """Take note of who answers. The first id stands, the last model does."""
         builder = self._builder
-        if not self._started:
-            self._started = True
-            builder.start()
+        builder.start()
         builder.response_id = builder.response_id or text(response, "id") or None
         builder.response_model = text(response, "model") or builder.response_model
 

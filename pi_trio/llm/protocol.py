@@ -107,8 +107,8 @@ class StreamOptions:
     `idle_timeout` is how long the provider may send nothing, also before its first byte.
     Without a `proxy` (a URL) that of the environment is used, if there is one.
     `cache_retention` is how long the provider is to keep the prompt for later requests, where it
-    wants to be told. `on_payload` may return another request body; `on_response` sees status and
-    headers.
+    wants to be told. `on_payload` may return another request body; `on_request` sees the address, the
+    headers, with their secrets, and the body as they go out, `on_response` status and headers.
     """
 
     api_key: str | None = None
@@ -123,6 +123,7 @@ class StreamOptions:
     idle_timeout: float = 300.0
     proxy: str | None = None
     on_payload: Callable[[dict[str, Any], Model], Awaitable[dict[str, Any] | None]] | None = None
+    on_request: Callable[[str, Mapping[str, str], bytes], None] | None = None
     on_response: Callable[[int, Mapping[str, str], Model], Awaitable[None]] | None = None
 
 
@@ -319,8 +320,30 @@ class StreamEvents(trio.abc.ReceiveChannel[StreamEvent]):
         except trio.EndOfChannel:
             raise StopAsyncIteration from None
 
+    def watched(self, look: Callable[[Sequence[StreamEvent]], None]) -> StreamEvents:
+        """The same events; `look` sees each batch before it is read. Use only what this returns."""
+        return StreamEvents(_Watched(self._batches, look))
+
     async def aclose(self) -> None:
         """Stop reading. The stream itself ends when its context manager is left."""
+        await self._batches.aclose()
+
+
+class _Watched(trio.abc.ReceiveChannel[Sequence[StreamEvent]]):
+    def __init__(
+        self,
+        batches: trio.abc.ReceiveChannel[Sequence[StreamEvent]],
+        look: Callable[[Sequence[StreamEvent]], None],
+    ) -> None:
+        self._batches = batches
+        self._look = look
+
+    async def receive(self) -> Sequence[StreamEvent]:
+        batch = await self._batches.receive()
+        self._look(batch)
+        return batch
+
+    async def aclose(self) -> None:
         await self._batches.aclose()
 
 

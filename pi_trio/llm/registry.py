@@ -65,9 +65,9 @@ class Models:
     """The registry. What is wrong with models.json is in `findings`; the built-in models stay usable."""
 
     def __init__(self, agent_dir: Path, environ: Mapping[str, str] = os.environ) -> None:
-        self.path = agent_dir / "models.json"
-        self.listed_path = agent_dir / "models-listed.json"
-        self.auth = Auth(agent_dir, environ)
+        self.path: Path = agent_dir / "models.json"
+        self.listed_path: Path = agent_dir / "models-listed.json"
+        self.auth: Auth = Auth(agent_dir, environ)
         self.findings: list[ConfigError] = []
         self._environ = environ
         self._added: dict[str, Provider] = {}
@@ -283,6 +283,10 @@ class Models:
         """The key for `model` and its headers. Raises `ConfigError`; see `Auth.resolve`."""
         keys = self._keys(model.provider)
         return await self.auth.resolve(evolve(keys, headers=model.headers or {}), explicit)
+
+    def check_credential(self, model: Model, explicit: str | None = None) -> None:
+        """See whether there is a key for `model`, at once. Raises `ConfigError`; see `Auth.check`."""
+        self.auth.check(self._keys(model.provider), explicit)
 
     def key_source(self, provider: str) -> str | None:
         """Where the key of a provider would come from, in words; None without one."""

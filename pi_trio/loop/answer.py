@@ -96,7 +96,7 @@ class Answer:
     async def _stream(
         self, request: Request, context: Context, base: AssistantMessage, partial: PartialMessage
     ) -> tuple[AssistantMessage, Failure | None]:
-        emit, record = self._driver.emit, self._record
+        emit, record = self._driver.hub.emit, self._record
         async with request.stream(request.model, context, request.options) as events:
             async for event in events:
                 if not self._announced:
@@ -142,13 +142,15 @@ class Answer:
         delay_ms = round(retry.delay * 1000)
         data = {"attempt": retry.attempt, "maxAttempts": retry.max_attempts, "delayMs": delay_ms}
         self._driver.commit(self._step.fact("retry/scheduled", **data, code=failure.code))
-        await self._driver.emit(AutoRetryStart(retry.attempt, retry.max_attempts, delay_ms, failure.message))
+        await self._driver.hub.emit(
+            AutoRetryStart(retry.attempt, retry.max_attempts, delay_ms, failure.message)
+        )
         await trio.sleep(retry.delay)
         self._driver.commit(self._step.fact("retry/started", attempt=retry.attempt))
 
     async def _begin(self, message: AssistantMessage) -> None:
         self._announced = True
-        await self._driver.emit(MessageStart(message))
+        await self._driver.hub.emit(MessageStart(message))
 
     async def _end(self, message: AssistantMessage) -> None:
         events: list[AgentEvent] = [MessageEnd(message)]

@@ -14,6 +14,7 @@ from typing import Any, Literal, Protocol, TypeAlias
 from attrs import define, frozen
 
 from pi_trio.events import AgentEvent
+from pi_trio.hub import Hub
 from pi_trio.llm.protocol import Failure, Model, StreamFunction, StreamOptions, ThinkingLevel
 from pi_trio.loop.hooks import AgentContext, Hooks, TurnUpdate
 from pi_trio.loop.lifetime import Lifetime
@@ -37,7 +38,9 @@ __all__ = [
 QueueMode: TypeAlias = Literal["all", "one-at-a-time"]
 """How much of a queue one claim takes."""
 
-TurnEndReason: TypeAlias = Literal["completed", "blocked", "stopped", "max_tokens", "error", "aborted"]
+TurnEndReason: TypeAlias = Literal[
+    "completed", "blocked", "stopped", "max_tokens", "limit", "error", "aborted"
+]
 
 
 @frozen
@@ -133,15 +136,15 @@ class Driver(Protocol):
 
     @property
     def lifetime(self) -> Lifetime:
-        """The run's cancel scope."""
+        """The cancel scopes of the run and its calls."""
 
     @property
     def records_stream(self) -> bool:
         """Whether answers are to keep when their pieces came."""
 
     @property
-    def listening(self) -> bool:
-        """Whether `emit` may wait for somebody."""
+    def hub(self) -> Hub:
+        """Who is told of everything."""
 
     @property
     def new_messages(self) -> list[AgentMessage]:
@@ -203,17 +206,11 @@ class Driver(Protocol):
     def add_tools(self, names: Sequence[str]) -> None:
         """Make registered tools available from the next request on."""
 
-    def track_call(self, call_id: str, scope: Any | None) -> None:
-        """Remember the cancel scope of a running call; None forgets it."""
-
-    async def emit(self, *events: AgentEvent) -> None:
-        """Tell everybody, with nothing in between. Outboxes have the events even if this is cancelled."""
-
 
 async def tell(driver: Driver, *events: AgentEvent) -> None:
     """Emit what must be told even if the run is cancelled meanwhile."""
-    if driver.listening:
+    if driver.hub.listening:
         with driver.lifetime.shelter():
-            await driver.emit(*events)
+            await driver.hub.emit(*events)
     else:
-        await driver.emit(*events)
+        await driver.hub.emit(*events)

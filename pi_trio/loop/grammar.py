@@ -87,7 +87,7 @@ class EventMachine:
     """Follows the events of an agent, run after run. An illegal event changes nothing."""
 
     def __init__(self) -> None:
-        self.state = State.IDLE
+        self.state: State = State.IDLE
         self._open: set[str] = set()
         self._ended: list[str] = []
         self._results: list[str] = []

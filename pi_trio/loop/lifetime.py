@@ -1,4 +1,4 @@
-"""The cancel scope of a run, and what may still finish after it was cancelled.
+"""The cancel scopes of a run and its calls, and what may still finish after it was cancelled.
 
 A run ends by cancelling one scope, from `abort` or from outside. What must be whole
 afterwards (settling an answer, draining tools, telling listeners) runs in a `shelter`:
@@ -7,8 +7,8 @@ shielded from cancellation, but once the run is cancelled only for `grace` secon
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import AbstractContextManager, asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
 from math import inf
 from types import TracebackType
 
@@ -32,11 +32,12 @@ class Lifetime:
     """
 
     def __init__(self, grace: float) -> None:
-        self.scope = trio.CancelScope()
+        self.scope: trio.CancelScope = trio.CancelScope()
         self._grace = grace
         self._deadline = inf
         self.elsewhere: set[trio.CancelScope] = set()
         self._shelters: set[trio.CancelScope] = set()
+        self._calls: dict[str, trio.CancelScope] = {}
         self._over = False
 
     @property
@@ -50,6 +51,23 @@ class Lifetime:
         for scope in self.elsewhere:
             scope.cancel()
         self._begin_grace()
+
+    @contextmanager
+    def call(self, call_id: str) -> Iterator[trio.CancelScope]:
+        """The scope of one tool call, which `cancel_call` can end while it is open."""
+        with trio.CancelScope() as scope:
+            self._calls[call_id] = scope
+            try:
+                yield scope
+            finally:
+                self._calls.pop(call_id, None)
+
+    def cancel_call(self, call_id: str) -> bool:
+        """Stop one running call. False if it is not running."""
+        scope = self._calls.get(call_id)
+        if scope is not None:
+            scope.cancel()
+        return scope is not None
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:

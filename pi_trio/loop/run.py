@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import trio
 from attrs import define
 
-from pi_trio.errors import StorageError, UsageError
+from pi_trio.errors import LimitError, StorageError, UsageError
 from pi_trio.events import (
     AgentEnd,
     AgentStart,
@@ -78,10 +78,11 @@ class _Run:
         failure: Exception | None = None
         async with self._driver.lifetime.running():
             try:
-                await self._driver.emit(AgentStart())
+                await self._driver.hub.emit(AgentStart())
                 await self._turns()
-            except RepeatedRefusal as error:
-                await self._report(str(error))
+            except (RepeatedRefusal, LimitError) as error:  # which nobody has to mend
+                if not self._told:
+                    await self._report(str(error))
             except Exception as error:
                 failure = error
                 if not self._told:
@@ -98,6 +99,9 @@ class _Run:
             reason: TurnEndReason = "aborted"
             try:
                 reason = await self._steps(turn)
+            except LimitError:
+                reason = "limit"
+                raise
             except Exception:
                 reason = "error"
                 raise
@@ -169,7 +173,7 @@ class _Run:
         admitted = False
         self._open(step, entering)
         try:
-            await driver.emit(TurnStart())
+            await driver.hub.emit(TurnStart())
             request = await driver.prepare_request(step)
             await trio.lowlevel.checkpoint_if_cancelled()  # from here on the input counts as used
             admission = driver.admit(step, request, entering)

@@ -100,7 +100,7 @@ class CallExecution:
     async def prepare(self, offered: Iterable[str]) -> None:
         """Tell of the start, check the arguments, ask the hook. `offered` are the tools there are."""
         self._record()
-        await self._driver.emit(self._start())
+        await self._driver.hub.emit(self._start())
         if self.tool is None:
             names = ", ".join(offered) or "none"
             self.refuse(f"There is no tool {self.call.name!r}. Tools: {names}.", "unknown_tool")
@@ -136,17 +136,15 @@ class CallExecution:
         """Run the tool within its time limit. Raises only what a listener raised on its progress."""
         began = trio.current_time()
         self.ran = True
-        with trio.CancelScope() as scope:
+        with self._driver.lifetime.call(self.call.id) as scope:
             progress = _Progress(self._driver, self, scope)
             if tool.timeout is not None:
                 scope.deadline = began + tool.timeout
-            self._driver.track_call(self.call.id, scope)
             try:
                 self.finish(_checked(await tool.execute(self.call.id, self.args, progress)))
             except* Exception as errors:  # perhaps of a nursery that is being cancelled
                 self.fail(errors)
             finally:
-                self._driver.track_call(self.call.id, None)
                 self.duration_ms = round((trio.current_time() - began) * 1000)
         if progress.failure is not None:
             raise progress.failure
@@ -238,7 +236,7 @@ class _Progress:
             return
         self._execution.progress = partial
         try:
-            await self._driver.emit(self._execution.update(partial))
+            await self._driver.hub.emit(self._execution.update(partial))
         except Exception as error:  # not the tool's to see, or it would become its result
             self.failure = error
             self._scope.cancel()

@@ -197,7 +197,7 @@ class ToolBatch:
         if ahead is not execution and execution.result is not None:
             update = execution.update(execution.result)
             over = evolve(update, is_error=execution.result.is_error, duration_ms=execution.duration_ms)
-            await self._driver.emit(over)
+            await self._driver.hub.emit(over)
 
     # ------------------------------------------------------------------ settling, in model order
 

@@ -8,7 +8,7 @@ command names its session. Entries travel as their JSON objects.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 
 from attrs import frozen
 
@@ -16,14 +16,19 @@ from pi_trio.approval import Answer, GateMode, Question
 from pi_trio.events import CompactionResult, QueueUpdate, ToolExecutionStart
 from pi_trio.hub import Outbox
 from pi_trio.llm.protocol import Model
-from pi_trio.messages import AssistantMessage, BashExecutionMessage, ImageContent
+from pi_trio.messages import EMPTY, AssistantMessage, BashExecutionMessage, ImageContent
 from pi_trio.resources.trust import Trust
+from pi_trio.session.digest import Digest
 from pi_trio.session.tree import EntryHead
 
 __all__ = [
     "CommandInfo",
     "CommandSource",
+    "ContextPart",
+    "ContextUse",
+    "Destination",
     "Disposition",
+    "Files",
     "ForkPosition",
     "Moved",
     "Runtime",
@@ -73,6 +78,7 @@ class Snapshot:
     `unsaved` counts the entries that there was no room for yet on the disk.
     `findings` are sentences about what was odd in the file. `notice` says what a person should
     know before the first prompt, such as which credential was found. `questions` wait for `Runtime.answer`.
+    `labels` are those of entries, by id.
     """
 
     session: SessionInfo
@@ -80,6 +86,7 @@ class Snapshot:
     seq: int
     heads: tuple[EntryHead, ...]
     leaf_id: str | None
+    labels: Mapping[str, str] = EMPTY
     running: bool
     streaming: AssistantMessage | None
     running_calls: tuple[ToolExecutionStart, ...]
@@ -103,6 +110,45 @@ class Moved:
     session_id: str
     leaf_id: str | None
     text: str = ""
+
+
+@frozen(kw_only=True)
+class ContextPart:
+    """A part of a context, and about how many tokens it takes."""
+
+    name: str
+    tokens: int
+
+
+@frozen(kw_only=True)
+class ContextUse:
+    """What fills a context. `measured`: a provider told the sum; the parts are estimates either way.
+
+    `window` is how many tokens fit in, 0 if nobody knows.
+    """
+
+    parts: tuple[ContextPart, ...]
+    tokens: int
+    window: int
+    measured: bool
+
+
+@frozen(kw_only=True)
+class Destination:
+    """What going to an entry would find. Files stay as they are: nobody moves them.
+
+    `leaf_id` is where the leaf would be. `context` is in tokens, None where it is not known.
+    `model` and `thinking_level` are those that were used there. `differ` are paths whose content
+    is now another than it was there, of `compared` ones: those that tools touched, with their
+    content on record, before or after that place.
+    """
+
+    leaf_id: str | None
+    context: int | None = None
+    model: str | None = None
+    thinking_level: str | None = None
+    differ: tuple[str, ...] = ()
+    compared: int = 0
 
 
 class Runtime(Protocol):
@@ -131,6 +177,30 @@ class Runtime(Protocol):
 
     async def entries(self, session_id: str, ids: Sequence[str]) -> list[Mapping[str, Any]]:
         """The bodies of these entries, in the order asked; unknown ids are left out."""
+
+    async def digests(self, session_id: str, groups: Sequence[Sequence[str]]) -> list[Digest]:
+        """What a list shows of entries, a value for each group of ids; unknown ids are left out."""
+
+    async def find_entries(self, session_id: str, text: str) -> Sequence[str]:
+        """The ids of entries that have all words of `text`, in file order, the newest 5000 at most.
+
+        Looked at are what was said, calls and their results, the session's names, and labels,
+        which give the entry that they are on.
+        """
+
+    async def destination(self, session_id: str, entry_id: str) -> Destination:
+        """What going to an entry would find; at a prompt, before it. Raises `UsageError`."""
+
+    async def set_label(self, session_id: str, entry_id: str, label: str | None) -> None:
+        """Put a label on an entry; None takes it away. Raises `UsageError` for an unknown entry."""
+
+    async def export(self, session_id: str, path: str | None, leaf_id: str | None = None) -> str:
+        """Write a session to a new file, as the ending of its name says. Gives the file's path.
+
+        Markdown and JSON lines are of the branch that ends at `leaf_id`, without it the current
+        one; a page has all branches and opens there. Without a `path` it is a page in the
+        session's folder, where a relative path begins, too. Raises `UsageError`, `StorageError`.
+        """
 
     async def prompt(self, session_id: str, text: str, images: Sequence[ImageContent] = ()) -> Disposition:
         """Start a turn. Raises `BusyError` while a run is in progress."""
@@ -243,3 +313,14 @@ class Runtime(Protocol):
 
     async def set_trust(self, session_id: str, folder: str, trusted: bool) -> None:
         """Remember a decision about the session's folder or one above it; it holds after `reload`."""
+
+
+@runtime_checkable
+class Files(Protocol):
+    """What a runtime can do that has the session files itself."""
+
+    async def session_of(self, session_id: str) -> Snapshot:
+        """Open the session of exactly this id, or begin it. Raises `UsageError` for what is no id."""
+
+    async def fork_file(self, reference: str) -> Snapshot:
+        """Open a new session of this directory with all branches of another, which is only read."""

@@ -41,9 +41,6 @@ Decode: TypeAlias = Callable[[Any], Any]
 class Served(Runtime, Protocol):
     """What a server has: a runtime, and what only one that has files can do."""
 
-    async def export(self, session_id: str, path: str | None) -> str:
-        """Write a session to a file on the server, and give its path."""
-
     async def import_pi(self, *, dry_run: bool) -> Sequence[str]:
         """Bring over what pi has on the server."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import get_args
+from typing import Literal, TypeAlias, get_args
 
 from attrs import evolve, field, frozen
 
@@ -17,7 +17,12 @@ from pi_trio.resources.paths import absolute, find_agent_dir, home_directory, wo
 from pi_trio.resources.settings import Settings, load_settings
 from pi_trio.resources.trust import Trust, TrustStore, decide_trust
 
-__all__ = ["RuntimeConfig"]
+__all__ = ["Kind", "RuntimeConfig"]
+
+Kind: TypeAlias = Literal[
+    "extensions", "extension-tools", "skills", "prompt-templates", "themes", "context-files"
+]
+"""What a session is furnished with by itself, unless it is told not to be."""
 
 
 @frozen(kw_only=True)
@@ -28,8 +33,12 @@ class RuntimeConfig:
     remembers, which wins over the settings. `session_dir` is one folder for the sessions of
     all projects; None keeps them in the agent directory, by project. `approve` is the word of
     a person on the own resources of `cwd`, for this time; `trust` is what came of it.
-    `extensions` were named on the command line. `mode` wins over that of the settings.
-    `cache_retention` is how long providers are asked to keep a prompt.
+    `extensions`, `skills` and `prompt_templates` were named, as paths; of the kinds in `without` nothing
+    else is loaded. `tools` chooses, as `defaultTools` does, in its place. `system_prompt` and `addendum`
+    stand for `SYSTEM.md` and `APPEND_SYSTEM.md`. `offline`: only the model's provider is asked.
+    `mode` wins over that of the settings. `cache_retention` is how long providers are asked to keep a prompt.
+    `max_cost` (US dollars) and `max_steps` win over those of the settings.
+    `log` is the file for `pi_trio.trace`.
     `can_ask`: somebody is there who answers questions (`Runtime.answer`). `findings` are
     sentences about odd things in the settings files.
     """
@@ -47,7 +56,17 @@ class RuntimeConfig:
     approve: bool | None = None
     trust: Trust = field(factory=lambda: Trust(False))
     extensions: tuple[str, ...] = ()
+    skills: tuple[str, ...] = ()
+    prompt_templates: tuple[str, ...] = ()
+    without: frozenset[Kind] = frozenset()
+    tools: tuple[str, ...] | None = None
+    system_prompt: str | None = None
+    addendum: str | None = None
+    offline: bool = False
     mode: GateMode | None = None
+    log: Path | None = None
+    max_cost: float | None = None
+    max_steps: int | None = None
     can_ask: bool = False
     findings: tuple[str, ...] = ()
 

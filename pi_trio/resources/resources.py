@@ -16,7 +16,7 @@ from attrs import frozen
 
 from pi_trio.errors import ConfigError
 from pi_trio.resources.config import RuntimeConfig
-from pi_trio.resources.context_files import ContextFile, load_context_files
+from pi_trio.resources.context_files import ContextFile, ContextFiles, load_context_files
 from pi_trio.resources.paths import absolute, home_directory, is_file
 from pi_trio.resources.prompt_text import read_prompt_text
 from pi_trio.resources.skills import Skill, SkillFolder, expand_skill, load_skills
@@ -78,10 +78,15 @@ class Resources:
 def load_resources(config: RuntimeConfig) -> Resources:
     """Read what there is for a session in `config.cwd`. Never raises for the sake of a file."""
     home = home_directory()
-    context = load_context_files(config.agent_dir, config.cwd)
+    context = (
+        ContextFiles()
+        if "context-files" in config.without
+        else load_context_files(config.agent_dir, config.cwd)
+    )
     skills = load_skills(_skill_folders(config, home))
     templates = load_templates(_template_places(config))
-    system, addendum = _Texts(config, "SYSTEM.md"), _Texts(config, "APPEND_SYSTEM.md")
+    system = _Texts(config, "SYSTEM.md", config.system_prompt)
+    addendum = _Texts(config, "APPEND_SYSTEM.md", config.addendum)
     return Resources(
         cwd=config.cwd,
         context_files=context.files,
@@ -107,6 +112,13 @@ def _folders(config: RuntimeConfig) -> Iterator[Path]:
 
 
 def _skill_folders(config: RuntimeConfig, home: Path) -> Iterator[SkillFolder]:
+    if "skills" not in config.without:
+        yield from _found_skill_folders(config, home)
+    for path in config.skills:
+        yield SkillFolder(absolute(path), single_files=True)
+
+
+def _found_skill_folders(config: RuntimeConfig, home: Path) -> Iterator[SkillFolder]:
     for folder in _folders(config):
         yield SkillFolder(folder / "skills", single_files=True)
     yield SkillFolder(home / ".agents" / "skills")
@@ -117,19 +129,21 @@ def _skill_folders(config: RuntimeConfig, home: Path) -> Iterator[SkillFolder]:
 
 
 def _template_places(config: RuntimeConfig) -> Iterator[Path]:
-    for folder in _folders(config):
-        yield folder / "prompts"
-    yield from map(absolute, config.settings.prompts)
+    if "prompt-templates" not in config.without:
+        for folder in _folders(config):
+            yield folder / "prompts"
+        yield from map(absolute, config.settings.prompts)
+    yield from map(absolute, config.prompt_templates)
 
 
 class _Texts:
-    """The text of a file that the project may replace: the nearest one counts, alone."""
+    """The text of a file that the project may replace: the nearest one counts, alone. `given` wins."""
 
-    def __init__(self, config: RuntimeConfig, name: str) -> None:
-        self.text: str | None = None
+    def __init__(self, config: RuntimeConfig, name: str, given: str | None) -> None:
+        self.text = given
         self.findings: list[str] = []
         paths = [path for folder in _folders(config) if is_file(path := folder / name)]
-        if paths:
+        if paths and given is None:
             try:
                 self.text = read_prompt_text(paths[-1]).strip() or None
             except ConfigError as error:

@@ -1,7 +1,5 @@
 """The settings, from `settings.json` in the agent directory and in a trusted project's `.pi`.
 
-They are read and never written.
-
 `Settings` is the one table: a field is a setting, annotated with its type, check and
 meaning, and its key in the file is the field's name in camelCase. The project's keys win over
 the person's, table by table; lists of paths are joined. A key with a wrong value
@@ -28,7 +26,7 @@ from pi_trio.llm.protocol import ThinkingLevel
 from pi_trio.loop.driver import QueueMode
 from pi_trio.resources.trust import DefaultTrust
 
-__all__ = ["GateSettings", "Retry", "Settings", "load_settings"]
+__all__ = ["GLOBAL_ONLY", "Check", "GateSettings", "Retry", "Settings", "load_settings", "table_rows"]
 
 
 T = TypeVar("T", bound=attrs.AttrsInstance)
@@ -45,6 +43,11 @@ def _text(value: Any) -> str | None:
 
 def _flag(value: Any) -> str | None:
     return None if isinstance(value, bool) else "true or false"
+
+
+def _amount(value: Any) -> str | None:
+    fits = isinstance(value, (int, float)) and not isinstance(value, bool) and value > 0
+    return None if fits else "a number above 0"
 
 
 def _one_of(literal: Any) -> Check:
@@ -140,6 +143,10 @@ class Settings:
         tuple[str, ...], _texts, "the tools: names, or changes of the default as `+grep` and `-bash`"
     ] = field(default=("read", "bash", "edit", "write"), converter=tuple)
     max_parallel_tool_calls: Annotated[int, _whole(1), "how many tool calls run at once"] = 10
+    max_cost: Annotated[
+        float | None, _amount, "US dollars that a session may cost from its opening on; then it stops"
+    ] = None
+    max_steps: Annotated[int | None, _whole(1), "how many steps a turn may take; then it stops"] = None
     session_dir: Annotated[str | None, _text, "one folder for all sessions"] = None
     record_stream: Annotated[bool, _flag, "keep when each piece of an answer came"] = True
     shell_path: Annotated[str | None, _text, "the shell of the bash tool"] = None
@@ -174,8 +181,8 @@ _PI_ONLY = """
 """
 """Keys of pi's that have no effect here. A file shared with pi is not full of mistakes."""
 
-_GLOBAL_ONLY = frozenset({"defaultProjectTrust", "cacheWarming", "httpProxy"})
-"""Keys that a project cannot set: they are about the person, or about trust itself."""
+GLOBAL_ONLY = frozenset({"defaultProjectTrust", "cacheWarming", "httpProxy", "maxCost"})
+"""Keys that a project cannot set: they are about the person and their money, or about trust itself."""
 
 
 # ------------------------------------------------------------------ reading
@@ -188,7 +195,7 @@ def load_settings(path: Path, project: Path | None = None) -> tuple[Settings, tu
     """
     values, findings = _load(path)
     if project is not None:
-        over, more = _load(project, _GLOBAL_ONLY)
+        over, more = _load(project, GLOBAL_ONLY)
         values, findings = _merged(values, over), [*findings, *more]
     return _made(Settings, values), tuple(findings)
 
@@ -219,7 +226,7 @@ def _merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
 
 def _made(cls: type[T], values: Mapping[str, Any]) -> T:
     """The table with these values, and defaults for the others."""
-    hints = dict(_rows(cls))
+    hints = dict(table_rows(cls))
     return cls(
         **{
             name: _made(hints[name], value) if isinstance(value, dict) else value
@@ -238,7 +245,7 @@ class _Reader:
 
     def table(self, cls: type[Any], data: Mapping[str, Any], above: tuple[str, ...]) -> dict[str, Any]:
         """What is right in `data` for a table of `cls`, by field names."""
-        rows = {json_name(name): (name, hint) for name, hint in _rows(cls)}
+        rows = {json_name(name): (name, hint) for name, hint in table_rows(cls)}
         values: dict[str, Any] = {}
         for key, value in data.items():
             keys = (*above, key)
@@ -287,14 +294,14 @@ class _Reader:
         self.findings.append(finding)
 
 
-def _rows(cls: type[Any]) -> list[tuple[str, Any]]:
+def table_rows(cls: type[Any]) -> list[tuple[str, Any]]:
     """The fields of a table with their annotations: `Annotated[type, check, meaning]`, or a table."""
     return list(get_type_hints(cls, include_extras=True).items())
 
 
 def _dotted(cls: type[Any], above: str = "") -> Iterator[str]:
     """The keys of a table, nested ones with dots."""
-    for name, hint in _rows(cls):
+    for name, hint in table_rows(cls):
         key = above + json_name(name)
         if attrs.has(hint):
             yield from _dotted(hint, key + ".")

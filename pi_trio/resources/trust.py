@@ -110,7 +110,7 @@ class TrustStore:
     """The decisions of a person, in the agent directory."""
 
     def __init__(self, agent_dir: Path) -> None:
-        self.path = agent_dir / "trust.json"
+        self.path: Path = agent_dir / "trust.json"
         self._digests = agent_dir / "trust-digests.json"
 
     def decision(self, folder: Path) -> bool | None:

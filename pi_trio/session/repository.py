@@ -17,12 +17,12 @@ from typing import Literal
 
 from pi_trio.errors import SessionError, SessionExistsError, SessionFormatError, UsageError
 from pi_trio.session.branching import before, fork_lines, prompt_text
-from pi_trio.session.entries import SessionHeader, header_line
+from pi_trio.session.entries import SessionHeader
 from pi_trio.session.importing import opened_for_import, put_file
 from pi_trio.session.scan import read_header
 from pi_trio.session.search import Hit, Query
 from pi_trio.session.session import Session, new_header
-from pi_trio.session.storage import JsonlStorage, Write
+from pi_trio.session.storage import Write
 from pi_trio.session.summary import SessionSummary, summarize
 from pi_trio.session.trash import discard
 
@@ -39,18 +39,31 @@ class SessionRepository:
     def __init__(
         self, agent_dir: Path, cwd: str | Path, session_dir: Path | None = None, *, write: Write = os.write
     ) -> None:
-        self.cwd = str(Path(cwd).resolve())
+        self.cwd: str = str(Path(cwd).resolve())
         self._root = agent_dir / "sessions"
         self._flat = session_dir
         self._write = write
 
-    def create(self, parent_session: str | None = None) -> Session:
-        """A new session. `parent_session` is the file of the one that it goes on from."""
-        return self._new(new_header(self.cwd, parent_session))
+    def create(self, parent_session: str | None = None, session_id: str | None = None) -> Session:
+        """A new session. `parent_session` is the file of the one that it goes on from.
 
-    def in_memory(self, parent_session: str | None = None) -> Session:
+        A `session_id` of one's own must be allowed and free; see `path_of`.
+        """
+        return self._new(new_header(self.cwd, parent_session, session_id))
+
+    def in_memory(self, parent_session: str | None = None, session_id: str | None = None) -> Session:
         """A new session that is never saved."""
-        return Session.new(self.cwd, header=new_header(self.cwd, parent_session))
+        return Session.new(self.cwd, header=new_header(self.cwd, parent_session, session_id))
+
+    def path_of(self, session_id: str) -> Path | None:
+        """The file of the session of exactly this id. Raises `UsageError` for what can be none."""
+        if not _ID.fullmatch(session_id):
+            raise UsageError(f"{session_id!r} cannot be the id of a session: letters, digits, . _ and - can")
+        for files in (self._files(), _session_files(self._folders())):
+            for path, header in files:
+                if header.id == session_id:
+                    return path
+        return None
 
     def open(self, reference: str, *, writable: bool = True) -> Session:
         """The session of a path, or of an id or the beginning of one, first of this directory's.
@@ -102,12 +115,10 @@ class SessionRepository:
     # ---- files as a whole
 
     def copy(self, session: Session) -> Session:
-        """A new file, in this directory, of all branches. The source is only read."""
+        """A new session, in this directory, of all branches. The source is only read."""
         header = new_header(self.cwd, str(session.path) if session.is_saved else None)
         lines = [session.line(head.id).rstrip(b"\r\n") for head in session.heads]
-        path = self._path(header)
-        JsonlStorage.create(path, header_line(header), lines, write=self._write).close()
-        return Session.open(path, write=self._write)
+        return self._new(header, lines)
 
     def import_file(self, path: Path, *, dry_run: bool = False) -> Path:
         """Take in a session file from elsewhere, byte for byte, under the directory that it names.

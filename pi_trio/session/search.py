@@ -13,7 +13,7 @@ from pi_trio.session.entries import MessageEntry, entry_from_json
 from pi_trio.session.scan import entry_object
 from pi_trio.session.summary import SessionSummary, blocks_backward
 
-__all__ = ["Hit", "Query"]
+__all__ = ["Hit", "Query", "needle", "words"]
 
 _WORDS = re.compile(r'"([^"]+)"|(\S+)')
 _PLAIN = re.compile(r"[ !#-.0-[\]-~]+")
@@ -36,7 +36,7 @@ class Query:
     """Words to be found, without regard to case; those in double quotes stand together."""
 
     def __init__(self, text: str) -> None:
-        self._words = [(quoted or word).casefold() for quoted, word in _WORDS.findall(text)]
+        self._words = words(text)
 
     def look(self, summary: SessionSummary) -> Hit | None:
         """The session as a hit, if name, id, directory and messages have all the words.
@@ -62,9 +62,9 @@ class Query:
         for block in blocks:
             lower = block.lower()
             for word in self._words:
-                needle = _needle(word)
+                sought = needle(word)
                 end = 0
-                while word in missing and (place := lower.find(needle, end)) >= 0:
+                while word in missing and (place := lower.find(sought, end)) >= 0:
                     start, end = block.rfind(b"\n", 0, place) + 1, block.find(b"\n", place)
                     end = len(block) if end < 0 else end + 1
                     yield _said(entry_object(block[start:end]) or {})
@@ -72,7 +72,12 @@ class Query:
                 return
 
 
-def _needle(word: str) -> bytes:
+def words(text: str) -> list[str]:
+    """What a query asks for, without case; what stands in double quotes is one word."""
+    return [(quoted or word).casefold() for quoted, word in _WORDS.findall(text)]
+
+
+def needle(word: str) -> bytes:
     """The longest part of the word that stands in a file as it is."""
     return max(_PLAIN.findall(word), key=len, default="\n").encode()
 

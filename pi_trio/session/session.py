@@ -78,12 +78,12 @@ class Session(Appending):
         self.header = header
         self.path = path
         self.tree = tree
-        self.findings = [*findings, *tree.findings]
+        self.findings: list[str] = [*findings, *tree.findings]
         self.on_append: Callable[[Mapping[str, Any]], None] | None = None
         self._storage = storage
         self._leaf = tree.leaf_after_load()
         self._cache = EntryCache()
-        self.speech = Speech(self._entry_for_context)
+        self.speech: Speech = Speech(self._entry_for_context)
         self._context = ContextBuilder(tree, self.speech)
         self._name: str | None = None
         self._labels: dict[str, str] | None = None
@@ -166,14 +166,22 @@ class Session(Appending):
             self._name = _clean_name(entry) if entry is not None else ""
         return self._name or None
 
+    def labels(self) -> Mapping[str, str]:
+        """The labels of entries by their ids, of each the last one in file order."""
+        return {each: label for each, label in self._last_labels().items() if label}
+
     def label_of(self, entry_id: str) -> str | None:
-        """The entry's label, the last one in file order."""
+        """The entry's label."""
+        return self._last_labels().get(entry_id) or None
+
+    def _last_labels(self) -> Mapping[str, str]:
+        """Also those that were taken away, as empty texts."""
         if self._labels is None:
             self._labels = {}
             for head in self.heads:
                 if head.type == "label":
                     self._note(self.entry(head.id))
-        return self._labels.get(entry_id) or None
+        return self._labels
 
     # ---- reading
 
@@ -371,9 +379,11 @@ class Session(Appending):
             self._labels[entry.target_id] = entry.label or ""
 
 
-def new_header(cwd: str, parent_session: str | None = None) -> SessionHeader:
-    """The header of a session that begins now."""
-    return SessionHeader(SESSION_VERSION, new_session_id(), timestamp_now(), cwd, parent_session)
+def new_header(cwd: str, parent_session: str | None = None, session_id: str | None = None) -> SessionHeader:
+    """The header of a session that begins now, by default with an id of its own."""
+    return SessionHeader(
+        SESSION_VERSION, session_id or new_session_id(), timestamp_now(), cwd, parent_session
+    )
 
 
 def _is_input(entry: Entry) -> bool:

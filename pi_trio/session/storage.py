@@ -72,7 +72,7 @@ class MemoryStorage:
     """Lines in a list, which no disk can refuse."""
 
     def __init__(self, lines: Iterable[bytes] = ()) -> None:
-        self.lines = list(lines)
+        self.lines: list[bytes] = list(lines)
 
     @property
     def unsaved(self) -> int:

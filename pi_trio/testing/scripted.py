@@ -102,11 +102,11 @@ class ScriptedModel:
     def __init__(
         self, answers: Iterable[Answer] = (), model: Model | None = None, *, record: bool = True
     ) -> None:
-        self.model = model or Model(
+        self.model: Model = model or Model(
             "scripted", name="Scripted", api="scripted", provider="scripted", reasoning=True, cost=ModelCost()
         )
         self.requests: list[Recorded] = []
-        self.request_count = 0
+        self.request_count: int = 0
         self._record = record
         self._answers = iter(answers)
         self._added: deque[Answer] = deque()

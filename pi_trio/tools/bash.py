@@ -89,8 +89,8 @@ async def _report(output: Output, on_update: OnUpdate) -> None:
     shown = 0
     while True:
         await trio.sleep(UPDATE_INTERVAL)
-        if output.total_bytes != shown:
-            shown = output.total_bytes
+        if output.received != shown:
+            shown = output.received
             await on_update(_progress(output))
 
 
@@ -136,7 +136,7 @@ def _footer(output: Output, part: Truncation) -> str:
 def _where(output: Output) -> str:
     if output.log_error is not None:
         return f"The full output could not be kept: {output.log_error.strerror}"
-    if output.total_bytes > MAX_LOG_BYTES:
+    if output.received > MAX_LOG_BYTES:
         return f"The first {format_size(MAX_LOG_BYTES)}: {output.log_path}"
     return f"Full output: {output.log_path}"
 

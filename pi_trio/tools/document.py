@@ -1,7 +1,8 @@
 """A text file as an edit sees it, and back to bytes without touching what was not edited.
 
-An edit sees line feeds. Each line of the file keeps its own line end, the byte order mark
-stays, and what is not UTF-8 is taken for Latin-1, which gives every byte back as it was.
+An edit sees line feeds. Each line of the file keeps its own line end, and the byte order mark
+stays. UTF-16 is told by its mark; what else is not UTF-8 is taken for Latin-1, which gives
+every byte back as it was.
 """
 
 from __future__ import annotations
@@ -16,6 +17,12 @@ from attrs import frozen
 from pi_trio.tools.failure import ToolError
 
 __all__ = ["Document", "Replacement", "with_line_feeds"]
+
+_MARKS = (
+    (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+)
 
 
 @frozen(order=True)
@@ -35,23 +42,27 @@ class Document:
     raw: str
     text: str
     encoding: str
-    marked: bool
+    mark: bytes
+    """The byte order mark that the file begins with, if any."""
     double_ends: list[int]
     """Where in `text` the line feeds are that stand for CR LF."""
 
     @classmethod
     def parse(cls, data: bytes, path: str) -> Document:
         """Raises `ToolError` for binary files."""
-        if b"\0" in data:
-            raise ToolError(f"{path} is a binary file, or text in UTF-16: it cannot be edited here.")
-        marked = data.startswith(codecs.BOM_UTF8)
-        body = data.removeprefix(codecs.BOM_UTF8)
+        mark, encoding = next((each for each in _MARKS if data.startswith(each[0])), (b"", "utf-8"))
+        body = data.removeprefix(mark)
         try:
-            raw, encoding = body.decode(), "utf-8"
+            raw = body.decode(encoding)
         except UnicodeDecodeError:
-            raw, encoding = body.decode("latin-1"), "latin-1"
+            if encoding != "utf-8":
+                raise ToolError(f"{path} begins as UTF-16 and is not: it cannot be edited here.") from None
+            encoding = "latin-1"
+            raw = body.decode(encoding)
+        if "\0" in raw:
+            raise ToolError(f"{path} is a binary file, or UTF-16 without its mark: it cannot be edited here.")
         ends = [match.start() - index for index, match in enumerate(re.finditer("\r\n", raw))]
-        return cls(path, raw, with_line_feeds(raw), encoding, marked, ends)
+        return cls(path, raw, with_line_feeds(raw), encoding, mark, ends)
 
     def replaced(self, replacements: Iterable[Replacement]) -> bytes:
         """The file with the replacements made, which are in order and do not overlap.
@@ -69,7 +80,7 @@ class Document:
             body = "".join(pieces).encode(self.encoding)
         except UnicodeEncodeError as error:
             raise self._cannot_hold(error.object[error.start]) from None
-        return codecs.BOM_UTF8 + body if self.marked else body
+        return self.mark + body
 
     def _raw(self, offset: int) -> int:
         """Where the character of `text` is in `raw`."""
@@ -83,7 +94,7 @@ class Document:
         return self.raw[self._raw(at) : self._raw(at + 1)] if at >= 0 else "\n"
 
     def _cannot_hold(self, character: str) -> ToolError:
-        if self.encoding == "utf-8":
+        if self.encoding != "latin-1":
             return ToolError("The new text contains half of a surrogate pair, which no file can hold.")
         return ToolError(f"{self.path} is not UTF-8 and is edited as Latin-1, which has no {character!r}.")
 

@@ -5,10 +5,10 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import io
 import os
-import re
 import secrets
 import shutil
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
@@ -24,6 +24,7 @@ from pi_trio.tools import files, paths
 from pi_trio.tools.failure import ToolError, check_text, explain
 from pi_trio.tools.output import Output, Scratch
 from pi_trio.tools.processes import (
+    HAS_PROC,
     KILL_DEADLINE,
     TOKEN_VARIABLE,
     Outcome,
@@ -32,6 +33,8 @@ from pi_trio.tools.processes import (
     run_command,
 )
 from pi_trio.tools.ripgrep import run_ripgrep
+from pi_trio.tools.secrets import is_secret_variable
+from pi_trio.tools.watcher import Watcher
 
 __all__ = ["LocalEnvironment", "ReadableFile", "Search", "ToolEnvironment"]
 
@@ -79,6 +82,9 @@ class ToolEnvironment(Protocol):
     async def real_path(self, path: Path) -> Path:
         """Where this path leads when its links are followed."""
 
+    async def other_names(self, path: Path, folders: Collection[Path]) -> list[Path]:
+        """The hard links to this file that are in one of the folders."""
+
     async def is_folder(self, path: Path) -> bool:
         """Whether it is a folder and not a plain file. Anything else is refused."""
 
@@ -122,9 +128,6 @@ class ToolEnvironment(Protocol):
         """Stop what commands left running in the background."""
 
 
-_SECRETS = re.compile(r"(_API_KEY|_AUTH_TOKEN|_OAUTH_TOKEN|_BEARER_TOKEN\w*)$|^PI_TRIO_(TOKEN|COOKIE)$")
-"""The names of variables that commands do not see: the keys of model providers, and our own."""
-
 _MARKS = {"AI_AGENT": "pi-trio", "PI_CODING_AGENT": "true"}
 """Tells programs that an agent runs them."""
 
@@ -146,7 +149,8 @@ class LocalEnvironment:
     `shell` is run with `-c`; by default bash, else sh. `command_prefix` is put before each
     command, on a line of its own. Commands do not see variables that look like the keys of
     model providers (names that end in `_API_KEY`, `_AUTH_TOKEN`, `_OAUTH_TOKEN` or
-    `_BEARER_TOKEN…`), except those named in `pass_variables`.
+    `_BEARER_TOKEN…`), except those named in `pass_variables`. The files with full outputs
+    stay when it is closed, for a session that goes on; without `keep_logs` they go.
     """
 
     def __init__(
@@ -156,6 +160,7 @@ class LocalEnvironment:
         shell: str | None = None,
         command_prefix: str = "",
         pass_variables: Collection[str] = (),
+        keep_logs: bool = True,
         environ: Mapping[str, str] = os.environ,
     ) -> None:
         self.cwd = cwd
@@ -164,11 +169,25 @@ class LocalEnvironment:
         self._environ = environ
         self._pass_variables = frozenset(pass_variables)
         self._scratch = Scratch()
+        self._keep_logs = keep_logs
         self._token = secrets.token_hex(16)
+        self._watcher = Watcher(f"{self._token}.")
         self._numbers = count(1)
         self._locks: WeakValueDictionary[str, trio.Lock] = WeakValueDictionary()
         self._groups: set[int] = set()
         self._seen: dict[str, files.Stamp] = {}
+        self._check: files.Check | None = None
+        self._unread: Callable[[Path], Sequence[str]] = lambda folder: ()
+
+    def checked(self, check: files.Check, unread: Callable[[Path], Sequence[str]]) -> LocalEnvironment:
+        """The same environment, where nothing is read, listed or written that `check` refuses.
+
+        It is told the path and where what has been opened by it really is. A search of a folder
+        passes over what the globs of `unread` stand for.
+        """
+        other = copy.copy(self)
+        other._check, other._unread = check, unread
+        return other
 
     # ---- files
 
@@ -184,17 +203,30 @@ class LocalEnvironment:
         """See `ToolEnvironment`."""
         return await _in_thread(path, lambda: Path(os.path.realpath(path)))
 
+    async def other_names(self, path: Path, folders: Collection[Path]) -> list[Path]:
+        """See `ToolEnvironment`."""
+        return await _in_thread(path, lambda: files.other_names(path, folders))
+
     async def is_folder(self, path: Path) -> bool:
         """See `ToolEnvironment`."""
         return await _in_thread(path, lambda: files.is_folder(path))
 
     async def list_folder(self, path: Path) -> list[bytes]:
         """See `ToolEnvironment`."""
-        return await _in_thread(path, lambda: files.list_folder(path))
+        return await _in_thread(path, lambda: files.list_folder(path, self._check))
 
-    def search(self, arguments: Sequence[str], folder: Path) -> AbstractAsyncContextManager[Search]:
+    @asynccontextmanager
+    async def search(self, arguments: Sequence[str], folder: Path) -> AsyncIterator[Search]:
         """See `ToolEnvironment`."""
-        return run_ripgrep(arguments, folder, self._child_environ(f"{self._token}.0."))
+        descriptor = await _in_thread(folder, lambda: files.open_folder(folder, self._check))
+        if "--" not in arguments:  # after all other globs, because the last that fits decides
+            arguments = [*arguments, *(f"--iglob=!{each}" for each in self._unread(folder))]
+        try:
+            place = Path(f"/proc/self/fd/{descriptor}") if HAS_PROC else folder
+            async with run_ripgrep(arguments, place, self._child_environ(f"{self._token}.0.")) as search:
+                yield search
+        finally:
+            os.close(descriptor)
 
     async def unlisted(self, folder: Path, known: Collection[bytes]) -> list[bytes]:
         """See `ToolEnvironment`."""
@@ -224,19 +256,19 @@ class LocalEnvironment:
 
     async def digest(self, path: Path) -> str | None:
         """See `ToolEnvironment`."""
-        return await _in_thread(path, lambda: files.digest(path))
+        return await _in_thread(path, lambda: files.digest(path, self._check))
 
     async def write(self, path: Path, data: bytes) -> str:
         """See `ToolEnvironment`."""
         return await _in_thread(path, lambda: self._write(path, data))
 
     def _open(self, path: Path) -> _LocalFile:
-        descriptor = files.open_plain(path)
+        descriptor = files.open_plain(path, self._check)
         self._seen[os.path.realpath(path)] = files.stamp_of(os.fstat(descriptor))
         return _LocalFile(path, descriptor)
 
     def _write(self, path: Path, data: bytes) -> str:
-        self._seen[os.path.realpath(path)] = files.replace(path, data)
+        self._seen[os.path.realpath(path)] = files.replace(path, data, self._check)
         return hashlib.sha256(data).hexdigest()
 
     def _differs(self, path: Path) -> bool:
@@ -252,6 +284,8 @@ class LocalEnvironment:
     async def run(self, command: str, output: Output, timeout: float | None = None) -> Outcome:
         """See `ToolEnvironment`."""
         check_text(command, "command")
+        if HAS_PROC and not self._watcher.started:
+            await self._watcher.start(self._watcher_environ())
         token = f"{self._token}.{next(self._numbers)}."
         script = f"{self._command_prefix}\n{command}" if self._command_prefix else command
         outcome = await run_command(
@@ -262,7 +296,7 @@ class LocalEnvironment:
             output=output,
             timeout=timeout,
         )
-        self._groups = {group for group in self._groups if is_group(group)}
+        self._groups.difference_update([group for group in self._groups if not is_group(group)])
         if outcome.still_running:
             self._groups.add(outcome.group)
         return outcome
@@ -271,13 +305,21 @@ class LocalEnvironment:
         """See `ToolEnvironment`. Cannot be cancelled, and takes 2 s at most."""
         with trio.CancelScope(shield=True, deadline=trio.current_time() + KILL_DEADLINE):
             await kill_left_over(f"{self._token}.", self._groups)
+            self._watcher.dismiss()
+            if not self._keep_logs:
+                await trio.to_thread.run_sync(self._scratch.remove)
+
+    def _watcher_environ(self) -> dict[str, str]:
+        """An agent around this one stops the watcher with everything else."""
+        names = ("PATH", TOKEN_VARIABLE)
+        return {name: self._environ[name] for name in names if name in self._environ}
 
     def _child_environ(self, token: str) -> dict[str, str]:
         """Ours without keys. Tokens add up, so that an agent inside an agent is stopped with it."""
         passed = {
             name: value
             for name, value in self._environ.items()
-            if name in self._pass_variables or not _SECRETS.search(name)
+            if name in self._pass_variables or not is_secret_variable(name)
         }
         tokens = f"{self._environ.get(TOKEN_VARIABLE, '')} {token}".strip()
         return {**passed, **_MARKS, **_NO_KEYBOARD, TOKEN_VARIABLE: tokens}

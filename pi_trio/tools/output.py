@@ -1,7 +1,8 @@
 """What a command printed: a head and a tail in memory, all of it in a private file.
 
-Bytes are kept as they came and decoded only when somebody looks, so that a letter cut by a
-pipe's chunks is never damaged.
+In memory lines that were written over are in their last state; the file has every byte as it
+came. Bytes are decoded only when somebody looks, so that a letter cut by a pipe's chunks is
+never damaged.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from pathlib import Path
 import trio
 from attrs import evolve
 
+from pi_trio.tools.folding import Folding
 from pi_trio.tools.truncate import MAX_BYTES, MAX_LINES, Truncation, truncate_tail
 
 __all__ = ["Output", "Scratch"]
@@ -36,8 +38,8 @@ _SCRATCH_DAYS = 3
 class Scratch:
     """A private folder for full outputs, made when it is first needed.
 
-    It outlives the program, so that a session that goes on can still read what it was told
-    of; folders of earlier programs go after three days.
+    Unless it is removed it outlives the program, so that a session that goes on can still read
+    what it was told of; folders of earlier programs go after three days.
     """
 
     def __init__(self, parent: Path | None = None) -> None:
@@ -52,6 +54,11 @@ class Scratch:
         path = self._folder / f"bash-{secrets.token_hex(8)}.log"
         return path, os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
 
+    def remove(self) -> None:
+        """Delete the folder, and all outputs with it. Blocks."""
+        if self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
+
     def _sweep(self) -> None:
         oldest = time.time() - _SCRATCH_DAYS * 86_400
         for each in self._parent.glob(f"{_SCRATCH_PREFIX}*"):
@@ -62,17 +69,23 @@ class Scratch:
 
 
 class Output:
-    """Grows by `write`; any number of looks in between. `on_chunk` is told of each piece."""
+    """Grows by `write`; any number of looks in between. `on_chunk` is told of each piece.
+
+    `received` is how many bytes came; all other figures are of the text that is shown.
+    """
 
     def __init__(self, scratch: Scratch) -> None:
         self.on_chunk: Callable[[bytes], None] | None = None
-        self.total_bytes = 0
+        self.received: int = 0
         self.log_path: Path | None = None
         self.log_error: OSError | None = None
         self._scratch = scratch
         self._log: int | None = None
+        self._unlogged = bytearray()
+        self._folding = Folding()
         self._head = bytearray()
         self._tail = bytearray()
+        self._ended_bytes = 0
         self._line_ends = 0
         self._open_line = 0  # bytes since the last line end
         self._closed_line = 0  # bytes of the line that it closed
@@ -81,16 +94,21 @@ class Output:
         """Take in the next bytes. If this is cancelled, they are in memory and in the file."""
         if self.on_chunk is not None:
             self.on_chunk(chunk)
-        logged = self.log_path is not None or self.log_error is not None
-        self._count(chunk)
-        self._keep(chunk)
-        if logged:
+        self.received += len(chunk)
+        if lines := self._folding.feed(chunk):
+            self._count(lines)
+            self._keep(lines)
+        if self.log_path is None and self.log_error is None:
+            self._unlogged += chunk
+            if self.received > MAX_BYTES or self.total_lines > MAX_LINES:
+                await self._begin_log()
+        else:
             await self._append(chunk)
-        elif self.total_bytes > MAX_BYTES or self._line_ends > MAX_LINES:
-            await self._append(bytes(self._head + self._tail))  # nothing is cut from them yet
 
     async def aclose(self) -> None:
         """Close the file. What was printed can still be looked at."""
+        if self._unlogged and self.tail().truncated:  # shown, some bytes are larger than they were
+            await self._begin_log()
         if self._log is not None:
             log, self._log = self._log, None
             os.close(log)
@@ -106,10 +124,15 @@ class Output:
     def head_and_tail(self) -> str:
         """All of it, or both ends with a mark between if `is_cut`."""
         if not self.is_cut:
-            return _decoded(self._head + self._tail, final=True)
+            return _decoded(self._head + self._tail + self._folding.open, final=True)
         dropped = self.total_bytes - 2 * KEEP_BYTES
         mark = f"\n[... {dropped} bytes ...]\n"
-        return _decoded(self._head, final=False) + mark + _decoded(self._tail[-KEEP_BYTES:], final=True)
+        return _decoded(self._head, final=False) + mark + _decoded(self._last(KEEP_BYTES), final=True)
+
+    @property
+    def total_bytes(self) -> int:
+        """The size of all of it."""
+        return self._ended_bytes + len(self._folding.open)
 
     @property
     def is_cut(self) -> bool:
@@ -119,15 +142,19 @@ class Output:
     @property
     def total_lines(self) -> int:
         """Lines so far, the one that is still open included."""
-        return self._line_ends + (self._open_line > 0)
+        return self._line_ends + (self._open_bytes > 0)
 
     @property
     def last_line_bytes(self) -> int:
         """The size of the last line, which may be larger than anything kept."""
-        return self._open_line or self._closed_line
+        return self._open_bytes or self._closed_line
+
+    @property
+    def _open_bytes(self) -> int:
+        return self._open_line + len(self._folding.open)
 
     def _count(self, chunk: bytes) -> None:
-        self.total_bytes += len(chunk)
+        self._ended_bytes += len(chunk)
         self._line_ends += chunk.count(b"\n")
         end = chunk.rfind(b"\n")
         if end < 0:
@@ -145,10 +172,14 @@ class Output:
             del self._tail[:-KEEP_BYTES]
 
     def _last(self, count: int) -> bytearray:
-        missing = count - len(self._tail)
-        if missing <= 0:
-            return self._tail[-count:]
-        return self._head[-missing:] + self._tail
+        text = self._tail + self._folding.open
+        if len(text) < count:
+            text = self._head[-(count - len(text)) :] + text
+        return text[-count:]
+
+    async def _begin_log(self) -> None:
+        data, self._unlogged = bytes(self._unlogged), bytearray()
+        await self._append(data)
 
     async def _append(self, data: bytes) -> None:
         """Write to the file, in a thread; a disk that refuses costs the file, not the command."""
@@ -160,7 +191,7 @@ class Output:
         try:
             if self.log_path is None:
                 self.log_path, self._log = self._scratch.new_log()
-            if self._log is not None and self.total_bytes <= MAX_LOG_BYTES:
+            if self._log is not None and self.received <= MAX_LOG_BYTES:
                 _write_all(self._log, data)
         except OSError as error:
             self.log_error = error

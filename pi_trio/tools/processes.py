@@ -25,7 +25,15 @@ from pi_trio.nursery import plain_nursery
 from pi_trio.tools.failure import ToolError, explain
 from pi_trio.tools.output import Output
 
-__all__ = ["KILL_DEADLINE", "TOKEN_VARIABLE", "Outcome", "is_group", "kill_left_over", "run_command"]
+__all__ = [
+    "HAS_PROC",
+    "KILL_DEADLINE",
+    "TOKEN_VARIABLE",
+    "Outcome",
+    "is_group",
+    "kill_left_over",
+    "run_command",
+]
 
 TOKEN_VARIABLE = "PI_TRIO_COOKIE"  # noqa: S105 the name of a variable, no secret
 
@@ -39,7 +47,8 @@ DRAIN = 1.0
 KILL_DEADLINE = 2.0
 """Seconds for stopping. Only a process in an uninterruptible wait takes more than milliseconds."""
 
-_HAS_PROC = Path("/proc/self/environ").exists()
+HAS_PROC = Path("/proc/self/environ").exists()
+"""Whether processes can be told by their environment."""
 
 
 @frozen
@@ -141,7 +150,7 @@ async def _runs_on(group: int, token: str) -> bool:
     """Whether the group of a process that has ended has others, not counting dead ones."""
     if not is_group(group):
         return False
-    return not _HAS_PROC or bool(await trio.to_thread.run_sync(_carriers, token.encode()))
+    return not HAS_PROC or bool(await trio.to_thread.run_sync(_carriers, token.encode()))
 
 
 def is_group(group: int) -> bool:
@@ -227,7 +236,7 @@ async def kill_left_over(token: str, groups: Iterable[int]) -> None:
 
     A group's number may be another's by now, so groups count only where there is no /proc.
     """
-    if not _HAS_PROC:
+    if not HAS_PROC:
         for group in groups:
             _signal(os.killpg, group)
     await kill_carriers(token)
@@ -254,7 +263,7 @@ def _carriers(token: bytes) -> list[int]:
 
 
 def _other_processes() -> list[int]:
-    if not _HAS_PROC:
+    if not HAS_PROC:
         return []
     with os.scandir("/proc") as entries:
         numbers = [int(each.name) for each in entries if each.name.isdecimal()]

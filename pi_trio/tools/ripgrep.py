@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-import sysconfig
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import cache
@@ -87,6 +86,8 @@ async def run_ripgrep(
 @cache
 def ripgrep_binary() -> str:
     """The one installed with this program, else one on the path."""
+    import sysconfig  # reads the environment, which importing us must not
+
     ours = Path(sysconfig.get_path("scripts")) / "rg"
     found = str(ours) if ours.exists() else which("rg")
     if found is None:

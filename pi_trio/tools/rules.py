@@ -56,6 +56,19 @@ class Rule:
         texts = [*command.tails(), *(tail.rpartition("/")[2] for tail in command.tails())]
         return any(fnmatchcase(text, self.pattern) for text in texts)
 
+    def below(self, folder: Path, cwd: Path) -> str | None:
+        """A glob, as ripgrep knows them, that fits its paths below `folder`; None if there are none.
+
+        A `*` in a rule stands for slashes, too, so a glob may fit more than the rule, never less
+        but for names with a `*` between other letters.
+        """
+        path = cwd / Path(self.pattern or "*").expanduser()
+        if path.is_relative_to(folder):
+            inside = f"/{path.relative_to(folder)}"
+            return inside.replace("/*", "/**/*").replace("**/**", "**")
+        fixed = Path(_WILD.split(str(path), maxsplit=1)[0] + "x").parent
+        return f"/**/{path.name}" if folder.is_relative_to(fixed) else None
+
     def fits_path(self, path: Path, cwd: Path) -> bool:
         """Whether it is for this absolute path."""
         if self.pattern is None:

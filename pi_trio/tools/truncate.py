@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from itertools import islice
 from typing import Any, Literal
 
-from attrs import asdict, evolve, frozen
+from attrs import evolve, fields, frozen
 
 __all__ = [
     "MAX_BYTES",
@@ -50,8 +50,11 @@ class Truncation:
     max_bytes: int = MAX_BYTES
 
     def details(self) -> dict[str, Any]:
-        """As it stands in a tool's details, with pi's names."""
-        return {_camel(name): value for name, value in asdict(self).items()}
+        """As it stands in a tool's details, with pi's names: without the content, which is in the result.
+
+        A second copy there would double what a session costs in memory and on disk.
+        """
+        return {_CAMEL[name]: getattr(self, name) for name in _CAMEL}
 
 
 def truncate_head(text: str, *, max_lines: int = MAX_LINES, max_bytes: int = MAX_BYTES) -> Truncation:
@@ -186,3 +189,6 @@ def _is_half_flag(character: str) -> bool:
 def _camel(name: str) -> str:
     head, *rest = name.split("_")
     return head + "".join(part.title() for part in rest)
+
+
+_CAMEL = {each.name: _camel(each.name) for each in fields(Truncation) if each.name != "content"}

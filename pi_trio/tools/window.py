@@ -22,14 +22,14 @@ class Window:
 
     def __init__(self, first: int, limit: int | None) -> None:
         self.first = first
-        self.past = math.inf if limit is None else first + int(limit)
-        self.binary = False
-        self.encoding = "UTF-8"
-        self.taken = 0
+        self.past: float = math.inf if limit is None else first + int(limit)
+        self.binary: bool = False
+        self.encoding: str = "UTF-8"
+        self.taken: int = 0
         self._utf16: codecs.IncrementalDecoder | None = None
-        self.kept = bytearray()
-        self.size = 0
-        self.first_line_size = 0
+        self.kept: bytearray = bytearray()
+        self.size: int = 0
+        self.first_line_size: int = 0
         self._first_line_ended = False
         self._line_ends = 0
         self._open_line = False

@@ -27,7 +27,7 @@ from pi_trio.text import sanitise
 from pi_tui.items.paint import BOLD, ITALIC, Budget, Look, indented, painted, render, wrapped
 from pi_tui.theme import Theme
 
-__all__ = ["Block", "Growing", "Progress", "markdown", "split_blocks"]
+__all__ = ["Block", "Growing", "Progress", "forget_colours", "markdown", "split_blocks"]
 
 _CODE_INDENT = "  "
 
@@ -239,6 +239,12 @@ class _SyntaxColours(SyntaxTheme):
 
     def get_background_style(self) -> Style:
         return Style()
+
+
+def forget_colours() -> None:
+    """The theme has become another: draw everything anew."""
+    _block_strips.cache_clear()
+    _rich_theme.cache_clear()
 
 
 @cache

@@ -20,6 +20,7 @@ from pi_tui.items.markdown import Growing, Progress, markdown
 from pi_tui.items.paint import BOLD, ITALIC, Budget, Look, Span, beginning, indented, line, painted, wrapped
 from pi_tui.items.tools import call_strips
 from pi_tui.items.words import clock, plural
+from pi_tui.keymap import hint
 from pi_tui.shown import Call, LiveBlock, Shell
 
 __all__ = ["LiveAnswer", "answer", "bash_execution", "labelled", "running_shell", "user"]
@@ -40,7 +41,7 @@ def user(message: UserMessage, look: Look) -> list[Strip]:
     inside, style = look.narrower(3), theme["userMessageText"]
     lines, more = _opening(text_of(message.content), PROMPT_LINES, inside, style, ground)
     if more:
-        lines.append(line(inside.width, [(f"{more}, ctrl+o", theme["muted"])], ground=ground))
+        lines.append(line(inside.width, [(f"{more}{_unfolds(look)}", theme["muted"])], ground=ground))
     pictures = sum(isinstance(block, ImageContent) for block in message.content)
     if pictures:
         lines.append(line(look.width - 3, [(f"[{pictures} image]", theme["muted"])], ground=ground))
@@ -152,6 +153,12 @@ def labelled(label: str, text: str, look: Look) -> list[Strip]:
     body = markdown(text, look.narrower(2), theme["customMessageText"])
     shown = body if look.expanded else body[:THINKING_LINES]
     return [head, *(_padded(strip, (" ", Style()), look.width, ground) for strip in shown)]
+
+
+def _unfolds(look: Look) -> str:
+    """The key that shows all of it, if there is one."""
+    label = hint({"app.tools.expand": ""}, look.keymap).strip()
+    return f", {label}" if label else ""
 
 
 def _opening(

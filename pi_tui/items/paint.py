@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from io import StringIO
 from typing import TypeAlias
 
-from attrs import frozen
+from attrs import evolve, frozen
 from rich.cells import cell_len, set_cell_size
 from rich.console import Console, RenderableType
 from rich.segment import Segment
@@ -22,6 +22,7 @@ from rich.theme import Theme as RichTheme
 from textual.strip import Strip
 
 from pi_trio.text import sanitise
+from pi_tui.keymap import NO_CHANGES
 from pi_tui.theme import Theme
 
 __all__ = [
@@ -58,7 +59,7 @@ class Look:
     """How everything is drawn: the width in cells, the theme, and what the user unfolded.
 
     `now` is the store's clock in seconds and `tick` counts spinner frames; only what runs
-    depends on them.
+    depends on them. `keymap` are the user's keys, for hints.
     """
 
     width: int
@@ -66,10 +67,11 @@ class Look:
     expanded: bool = False
     now: float = 0.0
     tick: int = 0
+    keymap: Mapping[str, str] = NO_CHANGES
 
     def narrower(self, cells: int) -> Look:
         """The same, `cells` narrower."""
-        return Look(max(self.width - cells, 1), self.theme, self.expanded, self.now, self.tick)
+        return evolve(self, width=max(self.width - cells, 1))
 
 
 class Budget:

@@ -31,6 +31,11 @@ class Dialog(ModalScreen[T]):
     """
     answers: frozenset[str] = frozenset()
     """The actions that are answers."""
+    most = 0.6
+    """The part of the screen's height that the lines may take."""
+
+    keys_for = "Details"
+    """The part that keys are for at first."""
 
     def __init__(
         self, title: str, hint: str, theme: Theme, clock: Callable[[], float], *, deaf: float = DEAF
@@ -46,13 +51,13 @@ class Dialog(ModalScreen[T]):
     def compose(self) -> ComposeResult:
         """The dialog, top to bottom."""
         yield Rule(self._theme, id="title")
-        yield Details(self._theme, self.draw)
+        yield Details(self._theme, self.draw, self.most)
         yield _Keys(self._theme, self._hint)
 
     def on_mount(self) -> None:
         """Nothing else takes keys now."""
         self.query_one(Rule).tell(self._heading, "borderAccent")
-        self.query_one(Details).focus()
+        self.query_one(self.keys_for).focus()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Answers are not heard at first."""
@@ -64,13 +69,11 @@ class Dialog(ModalScreen[T]):
 
 
 class Details(LineView, can_focus=True):
-    """The lines of a dialog; as high as they need, up to a part of the screen."""
+    """The lines of a dialog; as high as they need, up to the part `most` of the screen's height."""
 
-    MOST = 0.6
-    """The part of the screen's height that they may take."""
-
-    def __init__(self, theme: Theme, draw: Callable[[Look], Sequence[Strip]]) -> None:
+    def __init__(self, theme: Theme, draw: Callable[[Look], Sequence[Strip]], most: float) -> None:
         super().__init__(theme)
+        self._most = most
         self._draw = draw
         self._lines: Sequence[Strip] = ()
 
@@ -81,8 +84,11 @@ class Details(LineView, can_focus=True):
     def sync(self) -> None:
         """Draw the lines again."""
         self._lines = self._draw(Look(self.width, self.theme))
-        self.styles.height = max(min(len(self._lines), int(self.app.size.height * self.MOST)), 1)
+        self.styles.height = max(min(len(self._lines), int(self.app.size.height * self._most)), 1)
         self.set_line_count(len(self._lines))
+
+    def restyle(self) -> None:
+        self.sync()
 
     def line_at(self, y: int) -> Strip | None:
         return self._lines[y] if y < len(self._lines) else None

@@ -11,6 +11,7 @@ from textual.screen import ModalScreen
 from textual.strip import Strip
 
 from pi_tui.items.paint import BOLD, indented, line, wrapped
+from pi_tui.key_clashes import clashes
 from pi_tui.keymap import KEYS, UNBOUND, Area, key_label
 from pi_tui.theme import Theme
 from pi_tui.widgets.lines import LineView
@@ -66,6 +67,9 @@ class KeyList(LineView, can_focus=True):
         self._lines = [strip for row in self._rows for strip in self._row(*row)]
         self.set_line_count(len(self._lines))
 
+    def restyle(self) -> None:
+        self.on_resize()
+
     def line_at(self, y: int) -> Strip | None:
         return self._lines[y] if y < len(self._lines) else None
 
@@ -78,8 +82,8 @@ class KeyList(LineView, can_focus=True):
 
 
 def _rows(keymap: Mapping[str, str]) -> list[tuple[str, str]]:
-    """Key and meaning; titles have no key."""
-    rows = [("", "Keys · esc closes this, ↑ ↓ scroll")]
+    """Key and meaning; titles have no key. What the user gave to two actions is told first."""
+    rows = [("", "Keys · esc closes this, ↑ ↓ scroll"), *(("✗", clash) for clash in clashes(keymap))]
     for area, title in _TITLES.items():
         rows += [("", ""), ("", title)]
         for key in KEYS:

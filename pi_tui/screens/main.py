@@ -23,7 +23,9 @@ from pi_tui.hints import wants_argument
 from pi_tui.ladder import Situation, Step, clear_step, escape_step, exit_step
 from pi_tui.layout import Pane, arrange
 from pi_tui.screens.asking import Asking
+from pi_tui.screens.choosing import Choosing
 from pi_tui.screens.help import HelpScreen
+from pi_tui.screens.tree_keys import TreeKeys
 from pi_tui.status import rule_label, status_parts
 from pi_tui.theme import Theme
 from pi_tui.widgets.chrome import QueueLines, Rule, StatusLine, TabStrip
@@ -33,11 +35,14 @@ from pi_tui.widgets.prompt import Prompt
 from pi_tui.work import Work
 
 if TYPE_CHECKING:
+    from pi_trio.commands import View as OwnView
     from pi_tui.live import LiveSession
     from pi_tui.store import SessionStore
+    from pi_tui.tree_rows import Row
     from pi_tui.widgets.body import Body
     from pi_tui.widgets.session_tree import SessionTree
     from pi_tui.widgets.tool_pane import ToolPane
+    from pi_tui.widgets.tree_view import TreeView
 
 __all__ = ["MainScreen"]
 
@@ -55,14 +60,8 @@ class MainScreen(Screen[None]):
     MainScreen #blank { height: 1fr; }
     MainScreen #entry { height: auto; }
     MainScreen #mark { width: 2; height: 1; color: $pi-accent; text-style: bold; }
-    MainScreen SessionTree.-beside { border-right: solid $pi-borderMuted; }
+    MainScreen TreeView.-beside { border-right: solid $pi-borderMuted; }
     MainScreen ToolPane.-beside { border-left: solid $pi-borderMuted; }
-    MainScreen ScrollView {
-        scrollbar-background: ansi_default; scrollbar-background-hover: ansi_default;
-        scrollbar-background-active: ansi_default;
-        scrollbar-color: $pi-borderMuted; scrollbar-color-hover: $pi-border;
-        scrollbar-color-active: $pi-accent;
-    }
     """
     BINDINGS: ClassVar[list[BindingType]] = bindings_for("everywhere")
 
@@ -79,6 +78,8 @@ class MainScreen(Screen[None]):
         self._keymap = keymap
         self.work = Work(self)
         self._asking = Asking(self, theme, keymap)
+        self._choosing = Choosing(self, theme, keymap)
+        self._tree_keys = TreeKeys(self, theme)
         self._body: Body | None = None
         self._pane: Pane = "stream"
         self._whole = False
@@ -152,6 +153,19 @@ class MainScreen(Screen[None]):
         self._armed_timer = self.set_timer(ARMED_FOR, self._disarm) if message else None
         self._refresh_chrome()
 
+    def say(self, text: str) -> None:
+        """Say something that stays: in the stream, or before there is one for a moment."""
+        if self.live is None:
+            self.tell(text)
+            return
+        self.live.store.say(text)
+        self.sync()
+
+    def restyle(self) -> None:
+        """The theme has become another."""
+        self._refresh_chrome()
+        self.refresh()
+
     def to_stream(self) -> None:
         """See `View`."""
         self._focus_pane("stream")
@@ -160,6 +174,10 @@ class MainScreen(Screen[None]):
         """See `View`."""
         if self._body is not None:
             self._body.transcript.to_end()
+
+    async def open_view(self, view: OwnView, argument: str) -> None:
+        """See `View`."""
+        await self._choosing.open_view(view, argument)
 
     def leave(self) -> None:
         """See `View`."""
@@ -229,17 +247,27 @@ class MainScreen(Screen[None]):
 
     def on_session_tree_chosen(self, event: SessionTree.Chosen) -> None:
         """A key of the tree."""
-        row, what = event.row, event.what
-        if what == "back":
-            self.do(self.work.back())
-        elif row is not None and what == "fork":
-            if self._may_leave("fork"):
-                self.do(self.work.fork(row))
-        elif row is not None and (
-            not self._situation.running or self._confirmed(f"{what} {row.id}", "this stops the turn")
-        ):
-            target = row.id if what == "branch" or row.kind == "entry" else row.end
-            self.do(self.work.go(target, summarise=what == "summarise"))
+        if self.live is not None:
+            self._tree_keys.run(event.what, event.row)
+
+    def on_session_tree_seen(self, event: SessionTree.Seen) -> None:
+        """Rows of the tree show something that is not known yet."""
+        if self._body is not None:
+            self.do(self.work.tree.learn(self._body.tree_pane, event.unknown))
+
+    def on_session_tree_searched(self, event: SessionTree.Searched) -> None:
+        """A search in the tree begins, or has another text."""
+        self._refresh_chrome()
+        if self._body is not None:
+            self.do(self.work.tree.search(self._body.tree_pane))
+
+    def on_tree_view_rested(self, event: TreeView.Rested) -> None:
+        """The cursor of the tree stays on a row."""
+        if self._body is not None:
+            self.do(self._preview(self._body.tree_view, event.row))
+
+    async def _preview(self, view: TreeView, row: Row) -> None:
+        view.take(await self.work.tree.preview(row))
 
     # ---------------------------------------------------------------- keys
 
@@ -259,6 +287,8 @@ class MainScreen(Screen[None]):
             case Step.CLOSE_LIST:
                 self.query_one(Hints).tell(())
                 self._refresh_chrome()
+            case Step.END_SEARCH:
+                self._end_search()
             case Step.LEAVE_PANE:
                 self._focus_pane("stream")
             case Step.ABORT:
@@ -311,6 +341,14 @@ class MainScreen(Screen[None]):
         if self.live is not None:
             self.do(self._asking.model(self.live))
 
+    def action_palette(self) -> None:
+        if self.live is not None:
+            self.do(self._choosing.palette())
+
+    def action_settings(self) -> None:
+        if self.live is not None:
+            self.do(self._choosing.settings())
+
     def action_thinking(self) -> None:
         if self.live is not None:
             self.do(self.work.next_thinking_level())
@@ -319,7 +357,7 @@ class MainScreen(Screen[None]):
         self.app.push_screen(HelpScreen(self._theme, self._keymap))
 
     def action_new_session(self) -> None:
-        if self.live is not None and self._may_leave("new session"):
+        if self.live is not None and self.may_leave("new session"):
             self.do(self.work.new_session())
 
     # ---------------------------------------------------------------- inside
@@ -334,6 +372,7 @@ class MainScreen(Screen[None]):
             shell=store is not None and store.shell is not None and store.shell.running,
             stopping=self.work.stopping,
             listing=bool(self.query_one(Hints).chosen),
+            searching=self._pane == "tree" and self._body is not None and self._body.tree_pane.search.on,
             draft=bool(self.prompt.text),
             owed=store is not None and store.owed,
             armed=self._armed,
@@ -346,16 +385,9 @@ class MainScreen(Screen[None]):
             try:
                 await task
             except PiError as error:
-                self._complain(str(error))
+                self.say(f"✗ {error}")
 
         self.run_worker(guarded())
-
-    def _complain(self, text: str) -> None:
-        if self.live is None:
-            self.tell(text)
-            return
-        self.live.store.say(f"✗ {text}")
-        self.sync()
 
     def _confirmed(self, question: str, what: str) -> bool:
         """Whether this press answers the question that an earlier one asked; if not, ask it."""
@@ -366,9 +398,18 @@ class MainScreen(Screen[None]):
         self.tell(f"{what}: press again, esc keeps on")
         return False
 
-    def _may_leave(self, what: str) -> bool:
+    def may_stop(self, what: str) -> bool:
+        """Whether a turn that runs may be stopped for this: it is asked about once."""
+        return not self._situation.running or self._confirmed(what, "this stops the turn")
+
+    def may_leave(self, what: str) -> bool:
         """Whether another session may be shown. A turn goes on without being seen, so that is asked."""
         return not self._situation.running or self._confirmed(what, "a turn runs here and goes on unseen")
+
+    def _end_search(self) -> None:
+        if self._body is not None:
+            self._body.tree_pane.end_search()
+            self._refresh_chrome()
 
     def _disarm(self) -> None:
         self._armed = ""
@@ -406,13 +447,15 @@ class MainScreen(Screen[None]):
         store = self.live.store if self.live is not None else None
         if store is not None and (store.running_calls or store.shell) and self._body is not None:
             self._body.animate_running()
+        if store is not None and store.running and self._body is not None:
+            self._body.tree_pane.animate_running()
         self._refresh_chrome()
 
     def _refresh_chrome(self) -> None:
         """Bring the lines around the panes up to date."""
         store = self.live.store if self.live is not None else None
         now = self._situation
-        self.query_one(StatusLine).tell(status_parts(store, now, self._message, self._theme))
+        self.query_one(StatusLine).tell(status_parts(store, now, self._message, self._theme, self._keymap))
         if store is None:
             return
         level = f"thinking{store.thinking_level.capitalize()}"
@@ -429,5 +472,6 @@ class MainScreen(Screen[None]):
 
 def _tabs(store: SessionStore, pane: Pane) -> tuple[list[str], str]:
     running = len(store.running_calls)
-    tree = f"Tree {store.tree.branches}" if store.tree.branches > 1 else "Tree"
+    branches = store.outline.branches
+    tree = f"Tree {branches}" if branches > 1 else "Tree"
     return ["Stream", tree, f"Tools {running}" if running else "Tools"], pane.capitalize()

@@ -1,4 +1,4 @@
-"""A choice among some lines; where there are many, letters narrow them down."""
+"""A choice among some lines; where there are many, letters narrow them down, the best match first."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from textual import events
 from textual.binding import Binding, BindingType
+from textual.fuzzy import FuzzySearch
 from textual.strip import Strip
 
 from pi_tui.items.paint import BOLD, Look, line, wrapped
@@ -14,11 +15,19 @@ from pi_tui.screens.dialog import DEAF, Details, Dialog
 from pi_tui.theme import Theme
 from pi_tui.widgets.chrome import Rule
 
-__all__ = ["PickScreen"]
+__all__ = ["PickScreen", "matching"]
+
+
+_IN_NOTE = 0.1
+"""How much a word in a note counts, against some ones for letters in a line."""
 
 
 class PickScreen(Dialog[int | None]):
-    """Gives the index of the chosen line. `text` is shown above them; both may be anybody's words."""
+    """Gives the index of the chosen line. `text` is shown above them; both may be anybody's words.
+
+    `notes` stand at the right of the lines, and are searched too. `looked_at` is called with
+    the index of the line under the cursor whenever that becomes another.
+    """
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("up", "move(-1)", show=False, priority=True),
@@ -40,10 +49,14 @@ class PickScreen(Dialog[int | None]):
         text: str = "",
         chosen: int = 0,
         deaf: float = DEAF,
+        notes: Sequence[str] = (),
+        looked_at: Callable[[int], None] | None = None,
     ) -> None:
         hint = "↑ ↓ enter choose · letters search · esc leave"
         super().__init__(title, hint, theme, clock, deaf=deaf)
         self._choices = choices
+        self._notes = notes or [""] * len(choices)
+        self._looked_at = looked_at
         self._text = text
         self._wanted = ""
         self._found = list(range(len(choices)))
@@ -52,12 +65,15 @@ class PickScreen(Dialog[int | None]):
     def draw(self, look: Look) -> Sequence[Strip]:
         """The text, and below it the lines that match."""
         strips = wrapped(self._text, look.width, look.theme["text"]) if self._text else []
+        if not self._found:
+            strips.append(line(look.width, [("  nothing has these letters", look.theme["muted"])]))
         for at, index in enumerate(self._found):
             here = at == self._at
             mark = ("› " if here else "  ", look.theme["accent"])
             style = look.theme["text"] + BOLD if here else look.theme["muted"]
             ground = look.theme["selectedBg"] if here else None
-            strips.append(line(look.width, [mark, (self._choices[index], style)], ground=ground))
+            note = [(f"{self._notes[index]} ", look.theme["muted"])] if self._notes[index] else []
+            strips.append(line(look.width, [mark, (self._choices[index], style)], note, ground))
         return strips
 
     def on_key(self, event: events.Key) -> None:
@@ -69,6 +85,15 @@ class PickScreen(Dialog[int | None]):
 
     def action_move(self, by: int) -> None:
         self._at = min(max(self._at + by, 0), max(len(self._found) - 1, 0))
+        self._show_place()
+
+    def on_mount(self) -> None:
+        """The chosen line may be far down."""
+        self.call_after_refresh(self._show_place)
+
+    def _show_place(self) -> None:
+        if self._looked_at is not None and self._found:
+            self._looked_at(self._found[self._at])
         details = self.query_one(Details)
         details.sync()
         details.show_line(details.virtual_size.height - len(self._found) + self._at)
@@ -81,12 +106,22 @@ class PickScreen(Dialog[int | None]):
         self.dismiss(None)
 
     def _search(self, wanted: str) -> None:
-        words = wanted.lower().split()
         self._wanted = wanted
-        self._found = [
-            index for index, each in enumerate(self._choices) if all(word in each.lower() for word in words)
-        ]
+        self._found = matching(wanted, self._choices, self._notes)
         self._at = 0
         title = f"{self._heading} · {wanted}" if wanted else self._heading
         self.query_one(Rule).tell(title, "borderAccent")
-        self.query_one(Details).sync()
+        self._show_place()
+
+
+def matching(wanted: str, lines: Sequence[str], notes: Sequence[str]) -> list[int]:
+    """The lines that hold every word, best first: its letters in order, or it is in the note."""
+    search, scores = FuzzySearch(), {}
+    for index, (each, note) in enumerate(zip(lines, notes, strict=True)):
+        parts = [
+            search.match(word, each)[0] or _IN_NOTE * (word.lower() in note.lower())
+            for word in wanted.split()
+        ]
+        if all(parts):
+            scores[index] = sum(parts)
+    return sorted(scores, key=lambda index: -scores[index])

@@ -10,9 +10,9 @@ from textual.containers import Horizontal
 from pi_tui.layout import Arrangement
 from pi_tui.store import SessionStore
 from pi_tui.theme import Theme
-from pi_tui.widgets.session_tree import SessionTree
 from pi_tui.widgets.tool_pane import ToolPane
 from pi_tui.widgets.transcript import Transcript
+from pi_tui.widgets.tree_view import TreeView
 
 __all__ = ["Body"]
 
@@ -29,24 +29,26 @@ class Body(Horizontal):
 
     def __init__(self, store: SessionStore, theme: Theme, keymap: Mapping[str, str]) -> None:
         super().__init__()
-        self.tree_pane = SessionTree(store, theme, keymap, id="tree")
-        self.transcript = Transcript(store, theme, id="stream")
+        self.tree_view = TreeView(store, theme, keymap)
+        self.tree_pane = self.tree_view.session_tree
+        self.transcript = Transcript(store, theme, keymap, id="stream")
         self.tool_pane = ToolPane(store, theme, keymap, id="tools")
 
     def compose(self) -> ComposeResult:
         """The panes, left to right."""
-        yield self.tree_pane
+        yield self.tree_view
         yield self.transcript
         yield self.tool_pane
 
     def lay_out(self, arrangement: Arrangement) -> None:
         """Show the panes that are seen, in the widths that they then have."""
-        self.tree_pane.display = arrangement.tree
+        self.tree_view.display = self.tree_pane.display = arrangement.tree
+        self.tree_view.lay_out(whole=not arrangement.stream)
         self.transcript.display = arrangement.stream
         self.tool_pane.display = arrangement.tools
-        self.tree_pane.styles.width = TREE_CELLS if arrangement.stream else "1fr"
+        self.tree_view.styles.width = TREE_CELLS if arrangement.stream else "1fr"
         self.tool_pane.styles.width = TOOLS_CELLS if arrangement.stream else "1fr"
-        self.tree_pane.set_class(arrangement.stream, "-beside")
+        self.tree_view.set_class(arrangement.stream, "-beside")
         self.tool_pane.set_class(arrangement.stream, "-beside")
         self.sync()
 

@@ -57,7 +57,7 @@ class Rule(OneLine):
             return line(width, [("─" * width, style)])
         label = fit(one_line(self.label), width - 8)
         rest = "─" * (width - cell_len(label) - 4)
-        return line(width, [("──", style), (f" {label} ", style + BOLD), (rest, style)])
+        return line(width, [("──", style), (f" {label} ", self.theme["muted"] + BOLD), (rest, style)])
 
 
 class TabStrip(OneLine):

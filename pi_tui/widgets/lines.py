@@ -65,7 +65,13 @@ class LineView(ScrollView):
     """
 
     DEFAULT_CSS = """
-    LineView { scrollbar-size-vertical: 1; overflow-x: hidden; overflow-y: auto; }
+    LineView {
+        scrollbar-size-vertical: 1; overflow-x: hidden; overflow-y: auto;
+        scrollbar-background: $pi-scrollbarTrack; scrollbar-background-hover: $pi-scrollbarTrack;
+        scrollbar-background-active: $pi-scrollbarTrack;
+        scrollbar-color: $pi-scrollbarThumb; scrollbar-color-hover: $pi-borderAccent;
+        scrollbar-color-active: $pi-accent;
+    }
     """
     ALLOW_SELECT: ClassVar[bool] = False
 
@@ -95,6 +101,10 @@ class LineView(ScrollView):
     def line_at(self, y: int) -> Strip | None:
         """Line `y` of all, or None past the end."""
         raise NotImplementedError
+
+    def restyle(self) -> None:
+        """The theme has become another."""
+        self.refresh()
 
     def set_line_count(self, count: int) -> None:
         """Tell how many lines there are now, and draw again."""

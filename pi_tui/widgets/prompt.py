@@ -11,6 +11,7 @@ from textual.message import Message
 from textual.widgets import TextArea
 
 from pi_trio.text import sanitise
+from pi_tui.keymap import keys_now
 from pi_tui.widgets.hints import Hints
 from pi_tui.widgets.lines import bindings_for, own_actions
 
@@ -63,6 +64,7 @@ class Prompt(TextArea):
         self.cursor_blink = False  # a blinking cursor keeps an idle terminal, and its link, busy
         self._actions = own_actions(self, keymap)
         self._hints = hints
+        self._question_mark_helps = "question_mark" in keys_now("app.help", keymap).split(",")
         self.suggestions: Sequence[str] = ()
         self.running = False
         self._history: list[str] = []
@@ -87,6 +89,10 @@ class Prompt(TextArea):
         if not any(parts):
             return
         self._write("\n\n".join([*parts, self.text] if self.text.strip() else parts))
+
+    def begin(self, text: str) -> None:
+        """Write the beginning of a line, unless something is written already: then before that."""
+        self._write(text + self.text)
 
     def take_draft(self) -> str:
         """What is written, with pastes unfolded, leaving the prompt empty."""
@@ -183,7 +189,7 @@ class Prompt(TextArea):
 
     async def _on_empty(self, character: str | None) -> bool:
         """What some letters do while nothing is written. False for all others."""
-        if character == "?":
+        if character == "?" and self._question_mark_helps:
             await self.screen.run_action("help")
             return True
         chosen = self._suggested(character)

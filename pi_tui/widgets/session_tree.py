@@ -1,35 +1,49 @@
-"""The session tree: an outline of the user's prompts, with all branches, driven by keys.
+"""The session tree: turns or entries with all branches, driven by keys.
 
-Narrow, a turn takes two lines; on the whole screen one, with its figures in columns.
+Narrow, a turn takes two lines; on the whole screen one, with its figures in columns. The head
+does not scroll. While a search is written, letters only search.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from pathlib import PurePath
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Literal, TypeAlias
 
-from rich.style import Style
+from textual import events
+from textual.geometry import Region
 from textual.message import Message
 from textual.strip import Strip
 
-from pi_tui.items.paint import BOLD, Span, line, one_line
-from pi_tui.items.words import age, plural
-from pi_tui.outline import Row
+from pi_tui.items.tree_head import WIDE, subtitle_strip, title_strip
+from pi_tui.items.tree_row import Mark, columns_for, figures_strip, row_strip
+from pi_tui.items.words import clock
+from pi_tui.keymap import hint
+from pi_tui.row_facts import RowFacts, Unknown
+from pi_tui.status import SPINNER
 from pi_tui.store import SessionStore
 from pi_tui.theme import Theme
-from pi_tui.widgets.lines import LineView, Missing, bindings_for
+from pi_tui.tree_rows import Row, Rows
+from pi_tui.tree_search import Search
+from pi_tui.tree_shown import SHOWS, Show
+from pi_tui.widgets.lines import LineView, bindings_for, styled
 
-__all__ = ["SessionTree"]
+__all__ = ["Choice", "SessionTree"]
 
-WIDE = 70
-"""From this width on, figures stand in columns."""
+Choice: TypeAlias = Literal[
+    "go", "summarise", "instruct", "branch", "fork", "clone", "back", "label", "copy", "export"
+]
 
 HEAD = 2
-"""Lines above the rows: the session's name, and one blank."""
+"""Lines above the rows: the title, and a search or the names of the columns."""
 
-DEEPEST = 16
-"""Cells of branch lines that are drawn; deeper ones lose their outermost."""
+_NAMES: Mapping[Show, str] = {
+    "turns": "turns",
+    "default": "entries",
+    "no-tools": "no tools",
+    "user-only": "prompts",
+    "labeled-only": "labelled",
+    "all": "all entries",
+}
 
 
 class SessionTree(LineView, can_focus=True):
@@ -41,12 +55,28 @@ class SessionTree(LineView, can_focus=True):
     BINDINGS = bindings_for("tree")
 
     class Chosen(Message):
-        """The user wants something done with a row: `go`, `summarise`, `branch`, `fork` or `back`."""
+        """The user wants something done with a row."""
 
-        def __init__(self, what: str, row: Row | None) -> None:
+        def __init__(self, what: Choice, row: Row | None) -> None:
             super().__init__()
             self.what = what
             self.row = row
+
+    class Moved(Message):
+        """The cursor is elsewhere, or what it is on has changed."""
+
+    class Previewed(Message):
+        """The user wants the preview, or wants it no more."""
+
+    class Seen(Message):
+        """Rows have come into view of which something is not known."""
+
+        def __init__(self, unknown: Sequence[Unknown]) -> None:
+            super().__init__()
+            self.unknown = unknown
+
+    class Searched(Message):
+        """A search begins, or has another text, and something is to be found."""
 
     def __init__(
         self,
@@ -58,18 +88,24 @@ class SessionTree(LineView, can_focus=True):
     ) -> None:
         super().__init__(theme, keymap, id=id)
         self.store = store
-        self._rows: list[Row] = []
+        self.search = Search()
+        self.rows = Rows(store.outline)
+        self.facts = RowFacts()
         self._cursor = 0
-        self._entries = False
-        self._asked: set[str] = set()
+        self._at: str | None = None
+        self._synced: tuple[object, ...] = ()
+        self._unknown: list[Unknown] = []
+        self._tick = 0
+        words = {"app.tree.search": "search", "app.tree.filter.cycleForward": "show: {}", "app.help": "keys"}
+        self._keys = hint(words, {"app.help": "question_mark", **keymap})
 
     # ---------------------------------------------------------------- commands
 
     def show(self, store: SessionStore) -> None:
         """Show a session's tree, the cursor at where the session is."""
         self.store = store
-        self._asked = set()
-        self._rows = []
+        self.search.clear()
+        self._renew()
         self.sync()
         self.to_leaf()
 
@@ -77,79 +113,175 @@ class SessionTree(LineView, can_focus=True):
         """Take over what changed in the store. Does nothing while the tree is not seen."""
         if not self.display:
             return
-        rows = self.store.tree.rows
-        if rows is not self._rows:
-            self._keep_cursor(rows)
-        self.set_line_count(len(rows) * self._lines_per_row + HEAD)
+        store = self.store
+        if self.rows.outline is not store.outline:
+            self._renew()
+        about = store.session.name, store.running, store.cost, self._lines_per_row
+        version = (store.outline.version, store.leaf_id, self.rows.show, *about)
+        if version != self._synced:  # deltas of an answer draw nothing here
+            self._synced = version
+            self._lay_out()
+            self.set_line_count(len(self.rows) * self._lines_per_row + HEAD)
 
     def to_leaf(self) -> None:
-        """Put the cursor on the last row of the current branch."""
-        active = [at for at, row in enumerate(self._rows) if row.active]
-        self._move_to(active[-1] if active else 0)
+        """Put the cursor on where the session is."""
+        self._move_to(self.rows.index(self.store.leaf_id) or 0)
 
     @property
     def row(self) -> Row | None:
         """The row under the cursor."""
-        return self._rows[self._cursor] if self._cursor < len(self._rows) else None
+        return self.rows[self._cursor] if self._cursor < len(self.rows) else None
+
+    def take_found(self, text: str, found: Sequence[str]) -> None:
+        """What a search has found; nothing, if another one is written by now."""
+        if text != self.search.text:
+            return
+        self.search.found = found
+        self.search.sync(self.rows)
+        if self.search.typing:
+            at = self.search.next(self._cursor, 0)
+            self._move_to(self._cursor if at is None else at)
+        self.refresh()
+
+    def end_search(self) -> None:
+        """Letters act again, and nothing is found."""
+        self.search.clear()
+        self.refresh()
+
+    def animate_running(self) -> None:
+        """Turn the spinner of the turn that runs, and count its seconds."""
+        self._tick += 1
+        at = self.rows.index(self.store.leaf_id)
+        if self.display and at is not None:
+            self.refresh(self._region(at))
 
     # ---------------------------------------------------------------- keys
+
+    async def _on_key(self, event: events.Key) -> None:
+        """Letters of a search are no keys."""
+        if self.search.typing and self._type(event):
+            event.stop()
+            event.prevent_default()
+        else:
+            await super()._on_key(event)
+
+    def _type(self, event: events.Key) -> bool:
+        if event.key == "enter":
+            self.search.typing = False
+            if not self.search.active:
+                self.end_search()
+        elif event.key == "backspace":
+            self._look_for(self.search.text[:-1])
+        elif event.is_printable and event.character:
+            self._look_for(self.search.text + event.character)
+        else:
+            return False
+        self.refresh()
+        return True
+
+    def _look_for(self, text: str) -> None:
+        self.search.write(text)
+        self.post_message(self.Searched())
+
+    def on_click(self, event: events.Click) -> None:
+        """A row is pointed at."""
+        at = (event.y + round(self.scroll_offset.y) - HEAD) // self._lines_per_row
+        if event.y >= HEAD and at < len(self.rows):
+            self._move_to(at)
 
     def action_move(self, by: int) -> None:
         self._move_to(self._cursor + by)
 
     def action_move_page(self, by: int) -> None:
-        self._move_to(self._cursor + by * max(self.size.height // self._lines_per_row - 1, 1))
+        self._move_to(self._cursor + by * max(self._height // self._lines_per_row - 1, 1))
 
     def action_move_to(self, at: int) -> None:
-        self._move_to(at if at >= 0 else len(self._rows) + at)
+        self._move_to(at if at >= 0 else len(self.rows) + at)
 
-    def action_go(self) -> None:
-        self.post_message(self.Chosen("go", self.row))
+    def action_choose(self, what: Choice) -> None:
+        self.post_message(self.Chosen(what, self.row))
 
-    def action_summarise(self) -> None:
-        self.post_message(self.Chosen("summarise", self.row))
+    def action_search(self) -> None:
+        self.search.clear()
+        self.search.typing = True
+        self.post_message(self.Searched())
+        self.refresh()
 
-    def action_branch(self) -> None:
-        self.post_message(self.Chosen("branch", self.row))
+    def action_next(self, by: int) -> None:
+        search = self.search.active
+        at = self.search.next(self._cursor, by) if search else self.rows.next_fork(self._cursor, by)
+        if at is not None:
+            self._move_to(at)
 
-    def action_fork(self) -> None:
-        self.post_message(self.Chosen("fork", self.row))
+    def action_fold(self) -> None:
+        self._fold(self.rows.fold_or_up(self._cursor))
 
-    def action_back(self) -> None:
-        self.post_message(self.Chosen("back", self.row))
+    def action_unfold(self) -> None:
+        self._fold(self.rows.unfold_or_down(self._cursor))
 
-    def action_entries(self) -> None:
-        if self.store is not None:
-            self._entries = not self._entries
-            self.store.show_entries(self._entries)
-            self.sync()
+    def action_cycle(self, by: int) -> None:
+        self._show(SHOWS[(SHOWS.index(self.rows.show) + by) % len(SHOWS)])
+
+    def action_show(self, show: Show) -> None:
+        self._show("turns" if show == self.rows.show else show)
+
+    def action_preview(self) -> None:
+        self.post_message(self.Previewed())
 
     # ---------------------------------------------------------------- inside
 
     @property
     def _lines_per_row(self) -> int:
-        return 1 if self._entries or self.width >= WIDE else 2
+        return 1 if self.rows.show != "turns" or self.width >= WIDE else 2
 
-    def _keep_cursor(self, rows: list[Row]) -> None:
-        here = self.row.id if self.row else None
-        self._rows = rows
-        found = next((at for at, row in enumerate(rows) if row.id == here), None)
-        if found is None:
-            self.to_leaf()
-        else:
-            self._cursor = found
+    @property
+    def _height(self) -> int:
+        return max(self.size.height - HEAD, 1)
+
+    def _renew(self) -> None:
+        """The outline is another: nothing that was known of rows holds."""
+        self.rows = Rows(self.store.outline, self.rows.show)
+        self.facts.clear()
+        self._synced = ()
+
+    def _show(self, show: Show) -> None:
+        self.rows.choose(show)
+        self.facts.clear()
+        self.sync()
+        self._move_to(self._cursor)
+
+    def _fold(self, at: int) -> None:
+        self._at = self.rows[at].id if at < len(self.rows) else None
+        self._synced = ()
+        self.sync()
+        self._move_to(self._cursor)
+
+    def _lay_out(self) -> None:
+        """Make the rows anew, the cursor staying on its entry."""
+        if self._at is None and self.row is not None:
+            self._at = self.row.id
+        self.rows.sync(self.store.leaf_id, self.store.labels)
+        self.search.sync(self.rows)
+        at = self.rows.index(self._at)
+        self._cursor = min(self._cursor, max(len(self.rows) - 1, 0)) if at is None else at
+        self.post_message(self.Moved())
 
     def _move_to(self, at: int) -> None:
-        self._cursor = min(max(at, 0), max(len(self._rows) - 1, 0))
-        top = HEAD + self._cursor * self._lines_per_row
+        before, self._cursor = self._cursor, min(max(at, 0), max(len(self.rows) - 1, 0))
+        self._at = self.row.id if self.row else None
+        top = self._cursor * self._lines_per_row
         bottom = top + self._lines_per_row
-        if self._cursor == 0:
-            top = 0
         if top < self.scroll_offset.y:
             self.scroll_to(y=top, animate=False)
-        elif bottom > self.scroll_offset.y + self.size.height:
-            self.scroll_to(y=bottom - self.size.height, animate=False)
-        self.refresh()
+        elif bottom > self.scroll_offset.y + self._height:
+            self.scroll_to(y=bottom - self._height, animate=False)
+        self.refresh(Region(0, 0, self.size.width, HEAD), self._region(before), self._region(self._cursor))
+        self.post_message(self.Moved())
+
+    def _region(self, at: int) -> Region:
+        """Where a row is drawn."""
+        y = HEAD + at * self._lines_per_row - round(self.scroll_offset.y)
+        return Region(0, y, self.size.width, self._lines_per_row)
 
     def on_resize(self) -> None:
         """Another height may have left the cursor out of view."""
@@ -160,93 +292,54 @@ class SessionTree(LineView, can_focus=True):
         self.refresh()
 
     def on_blur(self) -> None:
+        self.search.typing = False
         self.refresh()
 
     # ---------------------------------------------------------------- drawing
 
+    def render_line(self, y: int) -> Strip:
+        if y < HEAD:  # this part does not scroll
+            return styled(self._head(y), self.size.width)
+        return super().render_line(y)
+
     def line_at(self, y: int) -> Strip | None:
-        if y < HEAD:
-            return self._title() if y == 0 else None
         at, within = divmod(y - HEAD, self._lines_per_row)
-        if at >= len(self._rows):
+        if not 0 <= at < len(self.rows):
             return None
-        row = self._rows[at]
+        row = self.rows[at]
         self._ask_for(row)
-        chosen = at == self._cursor and self.has_focus
-        ground = self.theme["selectedBg"] if chosen else None
-        return self._first(row, chosen, ground) if within == 0 else self._second(row, ground)
+        mark = Mark(
+            chosen=at == self._cursor and self.has_focus,
+            found=self.search.has(at),
+            label=self.store.labels.get(row.id, ""),
+            doing=self._doing(at),
+        )
+        told = self.facts.of(row)
+        if within:
+            return figures_strip(row, told, mark, self.width, self.theme)
+        columns = columns_for(self.width) if self.width >= WIDE else () if self._lines_per_row == 1 else None
+        return row_strip(row, told, mark, columns, self.width, self.theme)
 
-    def _title(self) -> Strip:
-        flat = self.store.tree
-        right = ""
-        if flat.branches > 1:
-            here = f"branch {flat.branch} of " if flat.branch else "branches "
-            right = f"{here}{flat.branches} "
-        name = self.store.session.name or PurePath(self.store.session.cwd).name or "session"
-        return line(self.width, [(f" {name}", BOLD)], [(right, self.theme["muted"])])
+    def _head(self, y: int) -> Strip:
+        if y == 0:
+            return title_strip(self.store, _NAMES[self.rows.show], self._keys, self.width, self.theme)
+        searched = self.search.told(self._cursor) if self.search.on else ""
+        return subtitle_strip(searched, _NAMES[self.rows.show], self.width, self.theme)
 
-    def _first(self, row: Row, chosen: bool, ground: Style | None) -> Strip:
-        theme = self.theme
-        weight = BOLD if row.active else Style()
-        number = f"{row.number} " if row.kind == "prompt" else ""
-        left: list[Span] = [
-            ("›" if chosen else " ", theme["accent"] + BOLD),
-            ("•" if row.active else " ", theme["accent"]),
-            (_cut(row.prefix), theme["border"]),
-            (" ", Style()),
-            (number, theme["muted"]),
-            (self._text(row), (theme["text"] if row.kind == "prompt" else theme["muted"]) + weight),
-        ]
-        right: list[Span] = [(self._figures(row) + " ", theme["dim"])] if self._lines_per_row == 1 else []
-        return line(self.width, left, right, ground)
-
-    def _second(self, row: Row, ground: Style | None) -> Strip:
-        theme = self.theme
-        left = [
-            ("  ", Style()),
-            (_cut(row.rest), theme["border"]),
-            ("   ", Style()),
-            (self._figures(row), theme["dim"]),
-        ]
-        return line(self.width, left, (), ground)
-
-    def _text(self, row: Row) -> str:
-        body = self._body(row)
-        if body is None:
-            return "…"
-        match row.kind:
-            case "compaction":
-                return "≡ compacted"
-            case "summary":
-                return "⎇ " + one_line(str(body.get("summary", "")))
-            case _:
-                return one_line(_said(body)) or f"({row.detail})"
-
-    def _figures(self, row: Row) -> str:
-        body = self._body(row)
-        parts = [plural(row.tools, "tool")] if row.tools else []
-        parts.append(age(str(body.get("timestamp", ""))) if body else "")
-        return "  ".join(part for part in parts if part)
-
-    def _body(self, row: Row) -> Any:
-        return self.store.bodies.get(row.id)
+    def _doing(self, at: int) -> str:
+        """What goes on in the row that the session is at."""
+        store = self.store
+        if not store.running or at != self.rows.index(store.leaf_id):
+            return ""
+        return f"{SPINNER[self._tick % len(SPINNER)]} {clock(store.clock() - store.run_started)}"
 
     def _ask_for(self, row: Row) -> None:
-        if row.id not in self.store.bodies and row.id not in self._asked:
-            self._asked.add(row.id)
-            self.post_message(Missing([row.id]))
+        unknown = self.facts.unknown(row, self.store.bodies)
+        if unknown is not None:
+            if not self._unknown:
+                self.call_later(self._tell_unknown)
+            self._unknown.append(unknown)
 
-
-def _cut(prefix: str) -> str:
-    return prefix if len(prefix) <= DEEPEST else "…" + prefix[1 - DEEPEST :]
-
-
-def _said(body: Any) -> str:
-    """The text of a message entry, or the names of the calls of an answer without any."""
-    message = body.get("message", body)
-    content = message.get("content", "")
-    if isinstance(content, str):
-        return content
-    blocks = [block for block in content if isinstance(block, dict)]
-    text = "\n".join(str(block.get("text", "")) for block in blocks if block.get("type") == "text")
-    return text or " ".join(str(block.get("name", "")) for block in blocks if block.get("type") == "toolCall")
+    def _tell_unknown(self) -> None:
+        unknown, self._unknown = self._unknown, []
+        self.post_message(self.Seen(unknown))

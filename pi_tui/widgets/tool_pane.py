@@ -73,6 +73,11 @@ class ToolPane(LineView, can_focus=True):
         if at_end and self._selected is not None and self._selected.state == "running":
             self.scroll_end(animate=False)
 
+    def restyle(self) -> None:
+        self._drawn = (None, [])
+        self.sync()
+        self.refresh()
+
     def animate_running(self) -> None:
         """Turn the spinners and count the seconds of what runs."""
         self._tick += 1

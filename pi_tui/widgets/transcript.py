@@ -8,6 +8,7 @@ is, whatever happens below or above.
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from typing import Any
 
 from rich.segment import Segment
@@ -21,6 +22,7 @@ from pi_tui.items.markdown import Progress
 from pi_tui.items.messages import LiveAnswer
 from pi_tui.items.paint import Budget, Look
 from pi_tui.items.render import MARGIN, animated, estimate, joins, render_item
+from pi_tui.keymap import NO_CHANGES, hint
 from pi_tui.shown import Item
 from pi_tui.store import SessionStore
 from pi_tui.theme import Theme
@@ -50,8 +52,16 @@ class Transcript(LineView, can_focus=False):
     Transcript { width: 1fr; height: 1fr; scrollbar-gutter: stable; }
     """
 
-    def __init__(self, store: SessionStore, theme: Theme, *, id: str | None = None) -> None:  # noqa: A002
+    def __init__(
+        self,
+        store: SessionStore,
+        theme: Theme,
+        keymap: Mapping[str, str] = NO_CHANGES,
+        *,
+        id: str | None = None,  # noqa: A002  # Textual's name
+    ) -> None:
         super().__init__(theme, id=id)
+        self._keymap = keymap
         self.expanded = False
         self.following = True
         self.unseen = 0
@@ -100,6 +110,12 @@ class Transcript(LineView, can_focus=False):
     def set_expanded(self, expanded: bool) -> None:
         """Show all details of tools and thinking, or their short forms."""
         self.expanded = expanded
+        self._live = None
+        self._place()
+
+    def restyle(self) -> None:
+        self._drawn.clear()
+        self._unfinished.clear()
         self._live = None
         self._place()
 
@@ -230,7 +246,8 @@ class Transcript(LineView, can_focus=False):
 
     def _pill(self) -> Strip:
         style = self.theme["accent"] + self.theme["selectedBg"]
-        text = f" {self.unseen} new · ctrl+end "
+        end = hint({"tui.altScreen.bottom": ""}, self._keymap).strip()
+        text = f" {self.unseen} new{' · ' * bool(end)}{end} "
         left = max((self.size.width - len(text)) // 2, 0)
         return styled(Strip([Segment(" " * left), Segment(text, style)]), self.size.width)
 
@@ -259,4 +276,4 @@ class Transcript(LineView, can_focus=False):
 
     def _look(self) -> Look:
         width = max(min(self.width - MARGIN - 1, MAX_TEXT), 1)
-        return Look(width, self.theme, self.expanded, self.store.clock(), self._tick)
+        return Look(width, self.theme, self.expanded, self.store.clock(), self._tick, self._keymap)

@@ -25,6 +25,7 @@ class Stub:
 
     def __init__(self) -> None:
         self.requests: list[dict[str, Any]] = []
+        self.keys: list[str | None] = []
         self.served = threading.Semaphore(0)
         self.silent = threading.Semaphore(0)
         """Released for each request that gets no answer while the server is there."""
@@ -85,6 +86,7 @@ class Stub:
 
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self) -> None:
+                stub.keys.append(self.headers["Authorization"])
                 stub.requests.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
                 try:
                     status, items = stub._answers.get_nowait()

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import textwrap
+import threading
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,17 +14,114 @@ import pytest
 import trio
 import trio.testing
 
+import pi_trio
+
 PAGE = (Path(__file__).parents[2] / "docs" / "embedding.md").read_text("utf-8")
-SAMPLES = re.findall(r"^## (.*?)$.*?^```python\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+SECTIONS = [part.partition("\n") for part in PAGE.split("\n## ")]
+SAMPLES = {
+    title: blocks
+    for title, _, text in SECTIONS
+    if (blocks := re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL))
+}
+ASYNCIO = "In an asyncio service"
+
+
+def body(title: str) -> Callable[[], Awaitable[None]]:
+    """The samples of a section, one after another, as a coroutine function."""
+    names: dict[str, Any] = {}
+    source = f"async def main():\n{textwrap.indent(''.join(SAMPLES[title]), '    ')}"
+    exec(compile(source, title, "exec", dont_inherit=True), names)
+    return names["main"]
+
+
+@pytest.mark.parametrize("title", [title for title in SAMPLES if title != ASYNCIO])
+async def test_sample(title: str, autojump_clock: trio.testing.MockClock) -> None:
+    await body(title)()
 
 
 def test_every_sample_is_run() -> None:
-    assert len(SAMPLES) == PAGE.count("```python")
+    assert sum(map(len, SAMPLES.values())) == PAGE.count("```python")
 
 
-@pytest.mark.parametrize(("title", "sample"), SAMPLES, ids=[title for title, _ in SAMPLES])
-async def test_sample(title: str, sample: str, autojump_clock: trio.testing.MockClock) -> None:
+def test_every_public_name_is_in_the_table() -> None:
+    table = PAGE.partition("## All names\n")[2].partition("| --- |")[2]
+    assert set(re.findall(r"`([A-Za-z_]+)`", table)) == set(pi_trio.__all__)
+
+
+# ------------------------------------------------------------------ in an asyncio service
+
+
+def trio_thread() -> Any:
     names: dict[str, Any] = {}
-    source = f"async def main():\n{textwrap.indent(sample, '    ')}"
-    exec(compile(source, title, "exec", dont_inherit=True), names)
-    await names["main"]()
+    exec(SAMPLES[ASYNCIO][0], names)
+    return names["TrioThread"]()
+
+
+def test_the_sample_in_an_asyncio_service() -> None:
+    asyncio.run(body(ASYNCIO)())
+
+
+def test_cancelling_on_the_asyncio_side_cancels_and_waits_on_the_trio_side() -> None:
+    steps: list[str] = []
+
+    async def main() -> None:
+        started = asyncio.Event()
+
+        async def work() -> None:
+            try:
+                thread.tell(started.set)
+                await trio.sleep_forever()
+            finally:
+                with trio.CancelScope(shield=True):
+                    await trio.lowlevel.checkpoint()
+                    steps.append("trio is done")
+
+        async with trio_thread() as thread:
+            task = asyncio.create_task(thread.run(work))
+            await started.wait()
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            steps.append("asyncio is done")
+
+    asyncio.run(main())
+    assert steps == ["trio is done", "asyncio is done"]
+
+
+def test_an_exception_comes_over_and_others_go_on() -> None:
+    async def main() -> None:
+        async def fail() -> None:
+            raise LookupError("no such thing")
+
+        async def wait(event: trio.Event) -> str:
+            await event.wait()
+            return "waited"
+
+        async with trio_thread() as thread:
+            event = trio.Event()
+            waiting = asyncio.create_task(thread.run(wait, event))
+            with pytest.raises(LookupError, match="no such thing"):
+                await thread.run(fail)
+
+            async def release() -> None:
+                event.set()
+
+            await thread.run(release)
+            assert await waiting == "waited"
+
+    asyncio.run(main())
+
+
+def test_leaving_the_block_ends_what_runs_and_the_thread() -> None:
+    threads = threading.active_count()
+
+    async def main() -> None:
+        async with trio_thread() as thread:
+            task = asyncio.create_task(thread.run(trio.sleep_forever))
+            await thread.run(trio.lowlevel.checkpoint)
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert not thread._thread.is_alive()
+
+    asyncio.run(main())
+    assert threading.active_count() == threads

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import sys
+import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -69,3 +73,33 @@ def test_a_killed_turn_is_settled_by_the_next_start(program, stub, phase: str) -
     size = path.stat().st_size
     Session.open(path).close()
     assert path.stat().st_size == size
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="what a command started is found in /proc")
+def test_a_killed_program_leaves_no_command_running(program, stub) -> None:
+    """BA-03: not even what has a session of its own, ignores signals, or was put into the background."""
+    mark = f"{os.getpid()}.{os.urandom(4).hex()}"
+    program.environ["PI_TEST_MARK"] = mark
+    os.mkfifo(program.project / "started")
+    script = "trap '' TERM HUP; (setsid sleep 60 &) ; sleep 60 & echo > started; sleep 60"
+    stub.calls(("bash", {"command": script}))
+    with program.start("-p", "go") as process:
+        try:
+            (program.project / "started").read_text()
+            assert len(carriers(mark)) >= 4  # the program, the shell, and two in the background
+        finally:
+            process.kill()
+    deadline = time.monotonic() + 20
+    while carriers(mark) and time.monotonic() < deadline:
+        time.sleep(0.005)
+    assert not carriers(mark)
+
+
+def carriers(mark: str) -> list[str]:
+    """The processes that have `mark` in their environment."""
+    found = []
+    for each in Path("/proc").glob("[0-9]*/environ"):
+        with suppress(OSError):  # it has ended
+            if mark.encode() in each.read_bytes():
+                found.append(each.parent.name)
+    return found

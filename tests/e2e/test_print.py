@@ -130,6 +130,87 @@ def test_a_slow_reader_gets_everything(program, stub) -> None:
     assert ends[-1]["content"][0]["text"] == text
 
 
+def test_a_session_of_an_id_of_ones_own(program, stub) -> None:
+    """HL-09"""
+    stub.says("First.")
+    stub.says("Second.")
+    for prompt, said in (("a", "First.\n"), ("b", "Second.\n")):
+        assert program.run("--session-id", "job-1", "-n", "the job", "-p", prompt).stdout == said
+    (entries,) = program.sessions()
+    assert entries[0]["id"] == "job-1"
+    assert [message["role"] for message in _messages(entries)] == ["user", "assistant"] * 2
+    stub.says("Third.")
+    assert program.run("--fork", "job-1", "-p", "c").stdout == "Third.\n"
+    assert [len(_messages(each)) for each in program.sessions()] == [4, 6]
+    listed = program.run("sessions", "list").stdout
+    assert listed.count("the job") == 2
+
+
+# ------------------------------------------------------------------ limits
+
+
+def test_steps_are_limited(program, stub) -> None:
+    """HL-02: the status says so, and the session can go on."""
+    for _ in range(3):
+        stub.calls(("bash", {"command": "echo on"}))
+    done = program.run("--max-steps", "2", "-p", "go on for ever")
+    assert (done.returncode, done.stdout) == (3, "")
+    assert done.stderr == "pi-trio: Stopped: the turn has taken 2 steps, which is the limit (maxSteps).\n"
+    assert len(stub.requests) == 2
+    stub.forget()
+    stub.says("Done.")
+    assert program.run("-c", "-p", "and now?").stdout == "Done.\n"
+
+
+def test_cost_is_limited(program, stub) -> None:
+    """HL-02"""
+    models = json.loads((program.agent_dir / "models.json").read_text())
+    done = program.run("--max-cost", "1", "-p", "hi")
+    assert (done.returncode, done.stdout, stub.requests) == (2, "", [])
+    assert "The price of stub/m is unknown" in done.stderr
+    models["providers"]["stub"]["models"][0]["cost"] = {"input": 100_000, "output": 0}
+    program.write("models.json", models)
+    stub.calls(("bash", {"command": "echo on"}))
+    done = program.run("--mode", "json", "--max-cost", "0.5", "-p", "hi", "there")
+    assert done.returncode == 3
+    assert len(stub.requests) == 1
+    last = _events(done.stdout)[-1]
+    assert last["type"] == "error"
+    assert last["message"].startswith("Stopped: the limit of $0.5 (maxCost) is reached. $0.7000 was spent")
+
+
+def test_time_is_limited(program, stub) -> None:
+    """HL-01, HL-02"""
+    stub.stays_silent()
+    done = program.run("--timeout", "0.3", "-p", "hi")
+    assert (done.returncode, done.stdout) == (3, "")
+    assert done.stderr == "pi-trio: stopped after 0.3 seconds, which is the limit\n"
+
+
+# ------------------------------------------------------------------ an answer of a form
+
+
+def test_an_answer_of_a_form(program, stub) -> None:
+    """HL-03: standard output holds the JSON and nothing else; the model is told the path of a fault."""
+    schema = {"type": "object", "properties": {"files": {"type": "array", "items": {"type": "string"}}}}
+    (program.project / "schema.json").write_text(json.dumps(schema))
+    stub.calls(("bash", {"command": "ls"}))
+    stub.says('Here you are:\n```json\n{"files": [1]}\n```')
+    stub.says('{"files": ["schema.json"]}')
+    done = program.run("--output-schema", "schema.json", "which files are here?")
+    assert (done.returncode, done.stdout, done.stderr) == (0, '{"files":["schema.json"]}\n', "")
+    assert "$.files[0]: 1 is not of type 'string'" in _last_user_text(stub.requests[-1])
+
+
+def test_a_broken_form_is_refused_before_anything_is_sent(program, stub) -> None:
+    (program.project / "schema.json").write_text('{"type": "objekt"}')
+    done = program.run("--output-schema", "schema.json", "-p", "hi")
+    assert (done.returncode, done.stdout, stub.requests) == (2, "", [])
+    assert done.stderr.startswith(f"pi-trio: {program.project}/schema.json is not a JSON Schema")
+    assert "$.type: 'objekt'" in done.stderr
+    assert program.sessions() == []
+
+
 # ------------------------------------------------------------------ failures
 
 
@@ -146,7 +227,8 @@ def test_a_missing_key_is_a_sentence_that_says_what_to_do(program) -> None:
     done = program.run("-p", "hi", "--model", "anthropic/claude-sonnet-4-5")
     assert done.stderr.startswith("pi-trio: There is no API key for anthropic: set ANTHROPIC_API_KEY, ")
     assert "`pi-trio auth login anthropic`" in done.stderr
-    assert (done.returncode, done.stdout) == (1, "")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert program.sessions() == []
 
 
 def test_a_failed_request_is_the_reason_in_json_mode(program, stub) -> None:
@@ -179,9 +261,10 @@ def test_a_cut_answer_is_printed_and_is_a_failure(program, stub) -> None:
 def test_a_mistake_is_one_clear_line(program, arguments: tuple[str, ...]) -> None:
     """HL-01, HL-02"""
     done = program.run(*arguments)
-    assert (done.returncode, done.stdout) == (1, "")
+    assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("pi-trio: ")
     assert done.stderr.count("\n") == 1
+    assert program.sessions() == []
 
 
 def test_a_damaged_line_is_told_with_its_file(program, stub) -> None:
@@ -200,7 +283,7 @@ def test_a_damaged_line_is_told_with_its_file(program, stub) -> None:
 def test_an_unknown_session_is_the_last_event_in_json_mode(program) -> None:
     """HL-02"""
     done = program.run("--mode", "json", "--session", "nowhere", "hi")
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert _events(done.stdout)[-1]["type"] == "error"
 
 
@@ -238,7 +321,7 @@ def test_a_deleted_working_directory_is_one_clear_line(program) -> None:
     gone = program.project / "gone"
     gone.mkdir()
     done = program.run("-p", "hi", through=("sh", "-c", f'cd {gone} && rmdir {gone} && exec "$@"', "sh"))
-    assert (done.returncode, done.stdout) == (1, "")
+    assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("pi-trio: the working directory cannot be used")
 
 

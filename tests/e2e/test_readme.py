@@ -12,7 +12,7 @@ import pytest
 import trio
 import trio.testing
 
-from pi_trio import Agent, AgentEvent, MessageEnd, ToolResult
+from pi_trio import Agent, AgentEvent, MessageEnd, function_tool
 from pi_trio.loop.grammar import State, check_events
 
 ROOT = Path(__file__).parents[2]
@@ -48,9 +48,10 @@ async def test_the_example_can_be_cancelled_from_outside() -> None:
             super().__init__(**options)
             self.subscribe(events.append)
 
-    async def stuck(call_id: str, args: Any, on_update: Any) -> ToolResult:
+    @function_tool(name="weather")
+    async def stuck(city: str) -> None:
+        """Never says anything."""
         await trio.sleep_forever()
-        raise AssertionError("not reached")
 
     names: dict[str, Any] = {}
     exec(example.removesuffix("trio.run(main)\n"), names)

@@ -523,11 +523,11 @@ def test_a_client_that_does_not_read_cannot_keep_the_program(rpc: RpcProcess, st
 @pytest.mark.parametrize("arguments", [["hello"], ["@file"], ["-p", "hello"]])
 def test_prompts_are_no_arguments(program, arguments: list[str]) -> None:
     done = program.run("--mode", "rpc", *arguments, piped=b"")
-    assert (done.returncode, done.stdout) == (1, "")
+    assert (done.returncode, done.stdout) == (2, "")
     assert "RPC mode" in done.stderr
 
 
 def test_what_keeps_it_from_starting_is_told(program) -> None:
     done = program.run("--mode", "rpc", "--model", "no/such", piped=b"")
-    assert (done.returncode, done.stdout) == (1, "")
+    assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.count("\n") == 1

@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import trio
@@ -51,8 +52,10 @@ from pi_trio.messages import (
     UserMessage,
     text_of,
 )
-from pi_trio.remote.interface import CommandInfo, Moved, SessionInfo, Snapshot
-from pi_trio.session.tree import EntryHead
+from pi_trio.remote.interface import CommandInfo, Destination, Moved, SessionInfo, Snapshot
+from pi_trio.resources.setting_changes import Scope, SettingInfo, change_setting, list_settings
+from pi_trio.session.digest import Digest, digest, said
+from pi_trio.session.scan import head_of
 from pi_trio.tool import ToolResult
 
 MODELS = (
@@ -80,6 +83,7 @@ class FakeSession:
         self.model = MODEL
         self.mode: GateMode = "auto"
         self.idle = trio.Event()
+        self.summarised = trio.Event()
         self.idle.set()
         self._ids = map("{:08x}".format, itertools.count(1))
         for entry in entries:
@@ -113,6 +117,8 @@ class FakeRuntime:
     def __init__(self, nursery: trio.Nursery, entries: Sequence[Mapping[str, Any]] = ()) -> None:
         self.log: list[str] = []
         self.answers: dict[str, str] = {}
+        self.setting_files: dict[Scope, Path] = {}
+        self.destinations: dict[str, Destination] = {}
         self._nursery = nursery
         self._entries = entries
         self._sessions: dict[str, FakeSession] = {}
@@ -142,7 +148,7 @@ class FakeRuntime:
             session=SessionInfo(id=session.id, path=None, cwd="/project"),
             epoch="1",
             seq=session.hub.seq,
-            heads=tuple(map(_head, session.entries.values())),
+            heads=tuple(map(head_of, session.entries.values())),
             leaf_id=session.leaf,
             running=session.scope is not None,
             streaming=None,
@@ -208,11 +214,34 @@ class FakeRuntime:
     async def wait_for_idle(self, session_id: str) -> None:
         await self._sessions[session_id].idle.wait()
 
-    async def navigate(self, session_id: str, target_id: str, *, summarise: bool = False) -> Moved:
+    async def digests(self, session_id: str, groups: Sequence[Sequence[str]]) -> list[Digest]:
+        return [digest(await self.entries(session_id, ids)) for ids in groups]
+
+    async def find_entries(self, session_id: str, text: str) -> Sequence[str]:
+        words = text.lower().split()
+        self.log.append(f"find {text}")
+        entries = self._sessions[session_id].entries.items()
+        return [id_ for id_, entry in entries if all(word in said(entry).lower() for word in words)]
+
+    async def destination(self, session_id: str, entry_id: str) -> Destination:
+        return self.destinations.get(entry_id, Destination(leaf_id=entry_id, context=1000))
+
+    async def set_label(self, session_id: str, entry_id: str, label: str | None) -> None:
+        self.log.append(f"label {entry_id} {label}")
+        await self._sessions[session_id].append({"type": "label", "targetId": entry_id, "label": label})
+
+    async def export(self, session_id: str, path: str | None, leaf_id: str | None = None) -> str:
+        self.log.append(f"export {leaf_id} {path}")
+        return f"/project/{path}"
+
+    async def navigate(
+        self, session_id: str, target_id: str, *, summarise: bool = False, instructions: str = ""
+    ) -> Moved:
         session = self._sessions[session_id]
         if session.scope is not None:
             raise BusyError("a run is in progress")
         if summarise:
+            self.log.append(f"summarise {instructions}".strip())
             await self._summarise(session)
         self.log.append(f"navigate {target_id}")
         leaf, text = _place(session.entries[target_id])
@@ -265,6 +294,16 @@ class FakeRuntime:
     async def commands(self, session_id: str) -> Sequence[CommandInfo]:
         return [CommandInfo("review", "look at a change", "prompt")]
 
+    async def settings(self, session_id: str) -> Sequence[SettingInfo]:
+        return list_settings(self.setting_files)
+
+    async def change_setting(self, session_id: str, scope: Scope, key: str, value: Any) -> None:
+        change_setting(self.setting_files[scope], key, value)
+
+    async def reload(self, session_id: str) -> Sequence[str]:
+        self.log.append("reload")
+        return ()
+
     async def compact(self, session_id: str, instructions: str = "") -> CompactionResult | None:
         session = self._sessions[session_id]
         await session.hub.emit(CompactionStart("manual"))
@@ -306,9 +345,13 @@ class FakeRuntime:
     async def _summarise(self, session: FakeSession) -> None:
         session.scope, session.idle = trio.CancelScope(), trio.Event()
         with session.scope:
-            await trio.sleep_forever()
+            await session.summarised.wait()
         session.scope = None
         session.idle.set()
+
+    async def end_summary(self, session_id: str) -> None:
+        """Have the summary be there."""
+        self._sessions[session_id].summarised.set()
 
     async def ask(self, session_id: str, *questions: Question) -> None:
         """Put questions, as the gate of a call would."""
@@ -408,11 +451,6 @@ def conversation(
 def _answer(text: str, calls: Sequence[ToolCall] = (), stop_reason: Any = "stop") -> AssistantMessage:
     usage = Usage(input=900, output=100, total_tokens=1000, cost=Cost(total=0.01))
     return AssistantMessage((TextContent(text), *calls), usage=usage, stop_reason=stop_reason)
-
-
-def _head(entry: Mapping[str, Any]) -> EntryHead:
-    detail = entry["message"]["role"] if "message" in entry else entry.get("customType")
-    return EntryHead(entry["id"], entry["parentId"], entry["type"], detail)
 
 
 def _place(entry: Mapping[str, Any]) -> tuple[str | None, str]:

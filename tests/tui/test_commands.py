@@ -16,7 +16,7 @@ def hints(screen) -> list[str]:
 
 async def test_a_command_is_completed_while_it_is_written(open_screen):
     async with open_screen() as screen:
-        await screen.write("/th")
+        await screen.write("/thi")
         await screen.until(lambda: hints(screen) == ["/thinking"])
         assert "show or choose how much it thinks" in screen.text()
         assert "esc close list" in screen.status
@@ -78,6 +78,7 @@ async def test_a_command_that_fails_keeps_its_text(open_screen):
         await screen.until(lambda: screen.prompt.text == "/resume nowhere")
 
 
+@pytest.mark.command("new", "quit")
 async def test_new_shows_another_session_and_quit_ends_the_program(open_screen):
     async with open_screen(entries=conversation(1)) as screen:
         await screen.send("/new")
@@ -107,6 +108,7 @@ async def test_tree_puts_the_prompt_back(open_screen):
         await screen.until(screen.sees("goes on before prompt 2"))
 
 
+@pytest.mark.command("compact")
 async def test_escape_stops_a_compaction(open_screen):
     async with open_screen(entries=conversation(2)) as screen:
         await screen.send("/compact")
@@ -154,6 +156,7 @@ async def test_an_empty_enter_goes_on_where_it_was_stopped(open_screen):
         assert screen.log == ["prompt wait", "abort", "continue", "prompt go on"]
 
 
+@pytest.mark.key("app.message.dequeue")
 async def test_alt_up_takes_waiting_texts_back(open_screen):
     async with open_screen() as screen:
         await screen.send("wait")
@@ -168,6 +171,7 @@ async def test_alt_up_takes_waiting_texts_back(open_screen):
         assert "abort" not in screen.log
 
 
+@pytest.mark.key("app.tools.stop")
 async def test_x_stops_one_call_only(open_screen):
     async with open_screen() as screen:
         await screen.send("use a tool and hold")
@@ -188,6 +192,7 @@ async def test_a_turn_that_a_move_stopped_is_told_where_one_arrives(open_screen)
         await screen.until(screen.sees("■ Turn 3 was running there and was stopped"))
 
 
+@pytest.mark.key("app.tree.summarise")
 async def test_a_summary_of_a_branch_can_be_stopped(open_screen):
     async with open_screen(entries=conversation(2)) as screen:
         await screen.press("ctrl+t", "home", "s")

@@ -49,6 +49,7 @@ class Asked:
 
 
 @pytest.mark.parametrize(("keys", "answer"), [("y", "once"), ("s", "always"), ("n", "no"), ("escape", "no")])
+@pytest.mark.key("app.question.once", "app.question.session", "app.question.no")
 async def test_a_call_is_shown_whole_and_answered(open_screen, keys, answer):
     """SE-13: nothing of a command that is approved can hide, and nothing of it acts."""
     async with open_screen(size=(80, 24)) as screen:
@@ -95,6 +96,7 @@ async def test_without_rules_there_is_nothing_for_the_session(open_screen):
         await screen.until(lambda: screen.log == ["answer c1 once"])
 
 
+@pytest.mark.key("app.question.reason")
 async def test_a_no_can_say_why(open_screen):
     async with open_screen() as screen:
         asked = Asked(screen)
@@ -131,6 +133,7 @@ async def test_a_question_that_is_withdrawn_goes_away(open_screen):
         await screen.until(lambda: asked.open is None)
 
 
+@pytest.mark.key("app.question.stop")
 async def test_ctrl_c_at_a_question_stops_the_turn(open_screen):
     async with open_screen() as screen:
         asked = Asked(screen)
@@ -183,6 +186,7 @@ async def test_a_question_is_in_sight_however_small_the_window(open_screen):
         await screen.until(lambda: screen.log[1:] == ["answer c1 no", "answer c2 no"])
 
 
+@pytest.mark.key("app.model.select")
 async def test_a_model_is_chosen_by_some_letters(open_screen):
     async with open_screen() as screen:
         await screen.press("ctrl+l")
@@ -203,6 +207,7 @@ async def test_leaving_the_models_changes_nothing(open_screen):
         assert "fake-1" in screen.status
 
 
+@pytest.mark.key("app.thinking.cycle")
 async def test_shift_tab_thinks_more(open_screen):
     async with open_screen() as screen:
         await screen.press("shift+tab")

@@ -18,6 +18,7 @@ async def test_enter_sends_and_the_answer_is_drawn(open_screen):
         assert screen.log == ["prompt hello"]
 
 
+@pytest.mark.key("tui.input.newLine", "app.message.followUp")
 async def test_a_new_line_does_not_send(open_screen):
     async with open_screen() as screen:
         await screen.write("one")
@@ -26,6 +27,7 @@ async def test_a_new_line_does_not_send(open_screen):
         assert screen.log == []
 
 
+@pytest.mark.key("tui.input.tab")
 async def test_enter_steers_and_tab_queues_while_running(open_screen):
     async with open_screen() as screen:
         await screen.send("wait")
@@ -38,6 +40,7 @@ async def test_enter_steers_and_tab_queues_while_running(open_screen):
         assert "steer  left" in screen.text()
 
 
+@pytest.mark.key("tui.input.submit")
 async def test_letters_and_enter_keep_their_order_when_typed_fast(open_screen):
     """TI-03: what is typed without pauses arrives in order, Enter included."""
     async with open_screen() as screen:
@@ -66,6 +69,7 @@ async def test_keys_typed_right_after_a_change_of_panes_are_for_the_new_one(open
         assert screen.body.tree_pane.row.id == "u1"
 
 
+@pytest.mark.key("app.interrupt")
 async def test_escape_stops_the_turn_and_hands_waiting_texts_back(open_screen):
     async with open_screen() as screen:
         await screen.send("wait")
@@ -93,6 +97,7 @@ async def test_escape_leaves_the_pane_before_it_stops_the_turn(open_screen):
         assert "abort" not in screen.log
 
 
+@pytest.mark.key("app.clear")
 async def test_ctrl_c_clears_then_stops_then_asks_then_quits(open_screen):
     async with open_screen() as screen:
         await screen.send("wait")
@@ -109,6 +114,7 @@ async def test_ctrl_c_clears_then_stops_then_asks_then_quits(open_screen):
         await screen.until(lambda: not screen.app.is_running)
 
 
+@pytest.mark.key("app.exit")
 async def test_ctrl_d_deletes_in_a_draft_and_quits_on_an_empty_prompt(open_screen):
     async with open_screen() as screen:
         await screen.write("ab")
@@ -131,6 +137,7 @@ async def test_ctrl_d_asks_while_a_turn_runs(open_screen):
         assert "abort" not in screen.log
 
 
+@pytest.mark.key("tui.select.confirm")
 async def test_enter_in_the_tree_moves_to_the_end_of_that_turn(open_screen):
     async with open_screen(entries=conversation(3)) as screen:
         await screen.press("ctrl+t", "up", "k", "j", "enter")
@@ -152,6 +159,7 @@ async def test_enter_in_the_tree_asks_before_it_stops_a_turn(open_screen):
         assert screen.log == ["prompt wait", "abort", "navigate a0"]
 
 
+@pytest.mark.key("app.session.tree", "app.tree.first")
 async def test_the_tree_is_entered_where_the_session_is(open_screen):
     async with open_screen(entries=conversation(3)) as screen:
         await screen.press("ctrl+t", "home", "down", "escape", "ctrl+t")
@@ -164,6 +172,7 @@ async def test_the_tree_is_entered_where_the_session_is(open_screen):
         assert screen.body.tree_pane.row.id == "u0"
 
 
+@pytest.mark.key("app.tree.branch", "app.tree.back")
 async def test_b_branches_before_the_prompt_and_minus_goes_back(open_screen):
     """TR-08: the end that was left is one key away."""
     async with open_screen(entries=conversation(3)) as screen:
@@ -174,6 +183,7 @@ async def test_b_branches_before_the_prompt_and_minus_goes_back(open_screen):
         await screen.until(lambda: screen.main.live.store.leaf_id == "a2")
 
 
+@pytest.mark.key("app.tree.fork")
 async def test_f_forks_and_the_run_before_goes_on(open_screen):
     async with open_screen(entries=conversation(2)) as screen:
         await screen.send("wait")
@@ -202,6 +212,7 @@ async def test_a_draft_stays_with_its_session(open_screen):
         await screen.until(lambda: screen.main.live.id == "session-3" and screen.prompt.text == "ok")
 
 
+@pytest.mark.key("app.tree.entries")
 async def test_o_shows_every_message_in_the_tree(open_screen):
     async with open_screen(entries=conversation(2)) as screen:
         await screen.press("ctrl+t", "ctrl+t")
@@ -211,6 +222,7 @@ async def test_o_shows_every_message_in_the_tree(open_screen):
         await screen.until(screen.sees("answer 1"))
 
 
+@pytest.mark.key("app.tools.pane")
 async def test_the_tool_pane_shows_all_of_the_selected_call(open_screen):
     output = "\n".join(f"line {number}" for number in range(30))
     async with open_screen(answers={"tool output": output}) as screen:
@@ -224,6 +236,7 @@ async def test_the_tool_pane_shows_all_of_the_selected_call(open_screen):
         assert screen.prompt.has_focus
 
 
+@pytest.mark.key("app.tools.expand")
 async def test_a_failed_call_shows_its_end_and_ctrl_o_all_of_it(open_screen):
     output = "\n".join(f"line {number}." for number in range(9))
     async with open_screen(answers={"tool output": output}) as screen:
@@ -234,6 +247,7 @@ async def test_a_failed_call_shows_its_end_and_ctrl_o_all_of_it(open_screen):
         await screen.until(screen.sees("line 1."))
 
 
+@pytest.mark.key("app.pane.next")
 async def test_tab_on_an_empty_prompt_goes_around_the_panes(open_screen):
     async with open_screen() as screen:
         await screen.press("tab")
@@ -244,6 +258,7 @@ async def test_tab_on_an_empty_prompt_goes_around_the_panes(open_screen):
         await screen.until(lambda: screen.prompt.has_focus)
 
 
+@pytest.mark.key("app.help")
 async def test_question_mark_is_help_only_on_an_empty_prompt(open_screen):
     async with open_screen() as screen:
         await screen.write("why")
@@ -269,6 +284,7 @@ async def test_the_help_is_whole_however_narrow(open_screen):
         assert "…" not in screen.text()
 
 
+@pytest.mark.key("tui.editor.cursorUp", "tui.editor.cursorDown")
 async def test_up_on_an_empty_prompt_brings_earlier_prompts_back(open_screen):
     async with open_screen(entries=conversation(2)) as screen:
         await screen.press("up")
@@ -288,6 +304,7 @@ async def test_a_digit_fills_the_prompt_of_a_new_session(open_screen):
         await screen.until(lambda: screen.prompt.text.endswith("repository1"))
 
 
+@pytest.mark.key("app.session.new")
 async def test_ctrl_n_starts_a_new_session(open_screen):
     async with open_screen(entries=conversation(1)) as screen:
         await screen.press("ctrl+n")

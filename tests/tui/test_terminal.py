@@ -28,6 +28,10 @@ RESET = (b"\x1b[?1049l", b"\x1b[?1000l", b"\x1b[?1003l", b"\x1b[?1006l", b"\x1b[
 """What undoes the modes that were set: alternate screen, mouse, paste, cursor."""
 
 
+CONTROL = {"ctrl+z": "\x1a"}
+"""What some keys send."""
+
+
 class Terminal:
     """A program in a pseudo terminal, and a model of its screen."""
 
@@ -265,6 +269,26 @@ def test_a_session_that_is_not_there_is_one_clear_line(tmp_path: Path):
         assert RESET[0] in running.bytes
     finally:
         running.close()
+
+
+@pytest.mark.key("app.suspend")
+def test_ctrl_z_gives_the_terminal_back_until_the_program_goes_on(terminal: Terminal):
+    terminal.wait_for("demo/demo")
+    resets = terminal.bytes.count(RESET[0])
+    terminal.write(CONTROL["ctrl+z"])
+    end = time.monotonic() + PATIENCE
+    stopped = 0
+    while not stopped:
+        assert time.monotonic() < end
+        terminal.read(0.05)
+        stopped, status = os.waitpid(terminal.pid, os.WNOHANG | os.WUNTRACED)
+    assert os.WIFSTOPPED(status)
+    while terminal.read(0.05):
+        pass
+    assert terminal.bytes.count(RESET[0]) == resets + 1
+    os.kill(terminal.pid, signal.SIGCONT)
+    terminal.write("again")
+    terminal.wait_for("› again")
 
 
 def test_what_tools_print_never_reaches_the_terminal_as_it_is(terminal: Terminal):

@@ -11,6 +11,7 @@ import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -319,3 +320,47 @@ def test_folder_that_is_a_file(home: Path, capsys: pytest.CaptureFixture[str]) -
     home.write_text("")
     assert main(["doctor"]) == 1
     assert f"BAD folder: {home} cannot be written" in capsys.readouterr().out
+
+
+def test_extensions_and_resources_are_looked_at(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (home / "extensions").mkdir(parents=True)
+    (home / "extensions" / "bad.py").write_text("1 / 0")
+    (home / "skills" / "s").mkdir(parents=True)
+    (home / "skills" / "s" / "SKILL.md").write_text("---\ndescription: [\n---\n")
+    assert main(["doctor"]) == 0
+    out = capsys.readouterr().out
+    assert "   ! extensions: " in out
+    assert "bad.py:1" in out
+    assert "   ! resources: " in out
+    assert "SKILL.md" in out
+
+
+def test_a_default_model_without_a_key_is_told(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    home.mkdir()
+    settings = {"defaultModel": "claude-sonnet-4-5", "defaultProvider": "anthropic"}
+    (home / "settings.json").write_text(json.dumps(settings))
+    assert main(["doctor"]) == 0
+    out = capsys.readouterr().out
+    assert "   ! model: the default cannot be asked: There is no API key for anthropic" in out
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_sessions_that_cannot_be_kept_are_bad(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (home / "sessions").mkdir(parents=True)
+    (home / "sessions").chmod(0o500)
+    assert main(["doctor"]) == 1
+    assert f"BAD sessions: {home / 'sessions'} cannot be written" in capsys.readouterr().out
+
+
+def test_a_disk_without_locks_or_room_is_told(
+    home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError("no locks available")
+
+    monkeypatch.setattr("fcntl.flock", refuse)
+    monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=3 << 20))
+    assert main(["doctor"]) == 1
+    out = capsys.readouterr().out
+    assert "has no file locks" in out
+    assert "has only 3 MiB left" in out

@@ -18,6 +18,7 @@ PROGRAMS = (
     "auth logout",
     "auth check",
     "auth import-pi",
+    "batch",
     "chat",
     "doctor",
     "import-pi",

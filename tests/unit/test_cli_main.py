@@ -53,7 +53,9 @@ def test_a_misspelt_command_is_no_prompt(word: str, meant: str, capsys: pytest.C
 
 
 @pytest.mark.usefixtures("on_terminal")
-@pytest.mark.parametrize("arguments", [["that"], ["sesions are odd"], ["--", "sesions"], ["hello"]])
+@pytest.mark.parametrize(
+    "arguments", [["that"], ["patch"], ["sesions are odd"], ["--", "sesions"], ["hello"]]
+)
 def test_other_words_are_prompts(arguments: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(metadata, "entry_points", lambda **_: [SimpleNamespace(load=lambda: len)])
     assert main(arguments) == len(arguments)

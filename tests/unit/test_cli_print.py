@@ -5,13 +5,17 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import cast
 
 import pytest
 import trio
+import trio.testing
 from attrs import define, field
 
-from pi_trio.cli.print_mode import Conversation
+from pi_trio.cli.answer_schema import AnswerSchema
+from pi_trio.cli.conversation import Conversation
+from pi_trio.cli.print_mode import Printer
 from pi_trio.cli.prompts import Prompt
 from pi_trio.cli.stdio import Output
 from pi_trio.errors import InternalError
@@ -20,6 +24,7 @@ from pi_trio.events import (
     AgentEvent,
     AgentSettled,
     AgentStart,
+    EntryAppended,
     MessageEnd,
     MessageStart,
     MessageUpdate,
@@ -128,13 +133,25 @@ def pipe() -> Iterator[Pipe]:
     made.close()
 
 
-def conversation(runtime: ScriptedRuntime, pipe: Pipe, *, as_json: bool = False) -> Conversation:
-    return Conversation(cast("Runtime", runtime), "s1", pipe.output, as_json=as_json)
+async def hold(
+    runtime: ScriptedRuntime,
+    pipe: Pipe,
+    *prompts: str,
+    as_json: bool = False,
+    schema: AnswerSchema | None = None,
+    timeout: float | None = None,
+) -> int:
+    """Hold a conversation as print mode does."""
+    printer = Printer(pipe.output, as_json=as_json)
+    await printer.begin(SESSION)
+    conversation = Conversation(cast("Runtime", runtime), "s1", printer.events)
+    outcome = await conversation.hold([Prompt(text) for text in prompts], schema=schema, timeout=timeout)
+    return await printer.end(outcome, as_value=schema is not None)
 
 
 async def test_text_mode_prints_the_text_blocks_of_the_last_answer(pipe: Pipe) -> None:
     runtime = ScriptedRuntime([events_of(answer("first")), events_of(answer("second", "third"))])
-    assert await conversation(runtime, pipe).hold([Prompt("a"), Prompt("b")]) == 0
+    assert await hold(runtime, pipe, "a", "b") == 0
     assert [text for text, _ in runtime.prompts] == ["a", "b"]
     assert pipe.text() == "second\nthird\n"
 
@@ -153,7 +170,7 @@ async def test_an_answer_that_is_not_whole_is_a_failure(
 ) -> None:
     """HL-02, and nothing more is sent."""
     runtime = ScriptedRuntime([events_of(message)])
-    assert await conversation(runtime, pipe).hold([Prompt("a"), Prompt("b")]) == 1
+    assert await hold(runtime, pipe, "a", "b") == 1
     assert pipe.text() == printed
     assert told in capsys.readouterr().err
     assert len(runtime.prompts) == 1
@@ -162,7 +179,7 @@ async def test_an_answer_that_is_not_whole_is_a_failure(
 async def test_a_run_without_an_answer_is_a_failure(pipe: Pipe, capsys: pytest.CaptureFixture[str]) -> None:
     """HL-02"""
     runtime = ScriptedRuntime([[AgentStart(), AgentEnd(()), AgentSettled(aborted=False)]])
-    assert await conversation(runtime, pipe).hold([Prompt("a")]) == 1
+    assert await hold(runtime, pipe, "a") == 1
     assert capsys.readouterr().err == "pi-trio: the model gave no answer\n"
 
 
@@ -170,7 +187,7 @@ async def test_json_mode_writes_the_header_and_every_event(pipe: Pipe) -> None:
     """HL-05, HL-09: one value a line, the session's id in the first."""
     text = "one\u2028two\u0085three\nfour"
     runtime = ScriptedRuntime([events_of(answer(text))])
-    assert await conversation(runtime, pipe, as_json=True).hold([Prompt("a")]) == 0
+    assert await hold(runtime, pipe, "a", as_json=True) == 0
     header, *events = [json.loads(line) for line in pipe.text().split("\n")[:-1]]
     assert header == {
         "type": "session",
@@ -194,10 +211,11 @@ async def test_json_mode_writes_the_header_and_every_event(pipe: Pipe) -> None:
 async def test_json_mode_ends_with_a_failure_too(pipe: Pipe) -> None:
     """HL-02: the last events hold the reason."""
     runtime = ScriptedRuntime([events_of(answer(stop_reason="error", error="quota"))])
-    assert await conversation(runtime, pipe, as_json=True).hold([Prompt("a")]) == 1
-    *_, end, settled = [json.loads(line) for line in pipe.text().splitlines()]
+    assert await hold(runtime, pipe, "a", as_json=True) == 1
+    *_, end, settled, error = [json.loads(line) for line in pipe.text().splitlines()]
     assert end["messages"][0]["errorMessage"] == "quota"
     assert settled == {"type": "agent_settled", "aborted": False}
+    assert error == {"type": "error", "message": "quota"}
 
 
 async def test_cancelling_aborts_the_run_and_writes_its_last_events(pipe: Pipe) -> None:
@@ -205,7 +223,7 @@ async def test_cancelling_aborts_the_run_and_writes_its_last_events(pipe: Pipe) 
     runtime = ScriptedRuntime([None])
     with trio.CancelScope() as scope:
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(conversation(runtime, pipe, as_json=True).hold, [Prompt("a")])
+            nursery.start_soon(partial(hold, runtime, pipe, "a", as_json=True))
             await runtime.prompted.wait()
             scope.cancel()
     assert scope.cancelled_caught
@@ -225,7 +243,7 @@ async def test_a_reader_that_has_enough_ends_the_run(pipe: Pipe) -> None:
 
     runtime = Leaving([None])
     with pytest.raises(BrokenPipeError):
-        await conversation(runtime, pipe, as_json=True).hold([Prompt("a")])
+        await hold(runtime, pipe, "a", as_json=True)
     assert runtime.prompts
     assert not runtime.running
 
@@ -240,4 +258,83 @@ async def test_a_session_that_is_closed_during_a_run_is_no_hang(pipe: Pipe) -> N
             return disposition
 
     with pytest.raises(InternalError):
-        await conversation(Closing([None]), pipe).hold([Prompt("a")])
+        await hold(Closing([None]), pipe, "a")
+
+
+# ------------------------------------------------------------------ limits and schemas
+
+
+def limited(message: AssistantMessage) -> list[AgentEvent]:
+    """A run that a limit ended."""
+    end = {"type": "custom", "customType": "turn/end", "data": {"turn": 1, "reason": "limit"}}
+    *before, settled = events_of(message)
+    return [*before, EntryAppended(end), settled]
+
+
+async def test_a_limit_has_a_status_of_its_own(pipe: Pipe, capsys: pytest.CaptureFixture[str]) -> None:
+    """HL-02"""
+    runtime = ScriptedRuntime([limited(answer(stop_reason="error", error="Stopped: 3 steps"))])
+    assert await hold(runtime, pipe, "a", "b") == 3
+    assert (pipe.text(), capsys.readouterr().err) == ("", "pi-trio: Stopped: 3 steps\n")
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+async def test_time_is_a_limit(
+    as_json: bool, pipe: Pipe, capsys: pytest.CaptureFixture[str], autojump_clock: trio.testing.MockClock
+) -> None:
+    """HL-02, and the run is stopped before the program ends."""
+    runtime = ScriptedRuntime([None])
+    assert await hold(runtime, pipe, "a", as_json=as_json, timeout=90) == 3
+    assert not runtime.running
+    told = "stopped after 90 seconds, which is the limit"
+    assert capsys.readouterr().err == f"pi-trio: {told}\n"
+    lines = pipe.text().splitlines()
+    assert not as_json or json.loads(lines[-1]) == {"type": "error", "message": told}
+    assert as_json or not lines
+
+
+NUMBER = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+
+
+@pytest.mark.parametrize(
+    ("answers", "corrections", "printed", "status"),
+    [
+        (['{"n": 1}'], [], '{"n":1}\n', 0),
+        (['Sure!\n```json\n{ "n": 2 }\n```'], [], '{"n":2}\n', 0),
+        (
+            ["one", '{"n": "1"}', '{"n": 1}'],
+            ["it is not JSON", "$.n: '1' is not of type 'integer'"],
+            '{"n":1}\n',
+            0,
+        ),
+        (["1", "2", "3", "4"], ["$: 1 is not", "$: 2 is not", "$: 3 is not"], "", 4),
+    ],
+)
+async def test_only_what_matches_the_schema_is_printed(
+    answers: list[str],
+    corrections: list[str],
+    printed: str,
+    status: int,
+    pipe: Pipe,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """HL-02, HL-03: the model is told the path of each fault, three times at most."""
+    runtime = ScriptedRuntime([events_of(answer(text)) for text in answers])
+    assert await hold(runtime, pipe, "a", schema=AnswerSchema(NUMBER)) == status
+    assert pipe.text() == printed
+    first, *others = [text for text, _ in runtime.prompts]
+    assert first.startswith("a\n\n")
+    assert json.loads(first.splitlines()[-1]) == NUMBER
+    for told, fault in zip(others, corrections, strict=True):
+        assert f"does not match the JSON Schema: {fault}" in told
+    gave_up = "pi-trio: no answer matched the schema: $: 4 is not of type 'object'\n"
+    assert capsys.readouterr().err == (gave_up if status else "")
+
+
+async def test_a_correction_that_fails_is_that_failure(
+    pipe: Pipe, capsys: pytest.CaptureFixture[str]
+) -> None:
+    failed = limited(answer(stop_reason="error", error="Stopped: the limit"))
+    runtime = ScriptedRuntime([events_of(answer("no")), failed])
+    assert await hold(runtime, pipe, "a", schema=AnswerSchema(NUMBER)) == 3
+    assert (pipe.text(), capsys.readouterr().err) == ("", "pi-trio: Stopped: the limit\n")

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from pi_trio.builtin_commands import builtin_commands
+from pi_trio.doctor import CHECKS
 from pi_trio.errors import BusyError, ConfigError, StorageError, UsageError
 from pi_trio.harness.runtime import LocalRuntime, open_runtime
 from pi_trio.llm import demo
@@ -43,6 +44,9 @@ class Person:
 
     def quit(self) -> None:
         self.gone = True
+
+    def open_view(self, view: str, argument: str) -> bool:
+        return False
 
     async def types(self, line: str) -> str:
         """Type a line; what was told, or an empty text if it went to the model."""
@@ -102,6 +106,7 @@ async def test_an_unknown_command_is_said(root: Path) -> None:
                 await person.commands.run(person, line)
 
 
+@pytest.mark.command("help")
 async def test_commands_are_listed_with_their_sources_and_built_in_names_stay(root: Path) -> None:
     _prompts(root, "review", "---\ndescription: looks\nargument-hint: FILE\n---\nReview $1")
     _prompts(root, "model", "mine")
@@ -125,7 +130,7 @@ async def test_names_and_arguments_are_completed(root: Path) -> None:
     )
     async with person_at(root) as person:
         complete = person.commands.complete
-        assert await complete(person, "/mo") == ["/model", "/mode", "/mood"]
+        assert await complete(person, "/mo") == ["/model", "/mode", "/mouse", "/mood"]
         assert await complete(person, "/thinking hi") == ["/thinking high", "/thinking xhigh"]
         assert await complete(person, "/model dem") == ["/model demo/demo"]
         assert await complete(person, "/mood b") == ["/mood bad"]
@@ -144,6 +149,7 @@ async def test_templates_and_skills_are_sent_as_their_texts(root: Path) -> None:
 # ------------------------------------------------------------------ the built-in ones
 
 
+@pytest.mark.command("model", "thinking")
 async def test_model_and_thinking(root: Path) -> None:
     async with person_at(root) as person:
         assert "demo/demo" in await person.types("/model")
@@ -156,6 +162,7 @@ async def test_model_and_thinking(root: Path) -> None:
             await person.types("/thinking hig")
 
 
+@pytest.mark.command("mode")
 async def test_the_mode_says_what_runs_unasked(root: Path) -> None:
     async with person_at(root) as person:
         assert await person.types("/mode") == "The mode is auto: edits and commands run without asking."
@@ -166,6 +173,7 @@ async def test_the_mode_says_what_runs_unasked(root: Path) -> None:
             await person.types("/mode yolo")
 
 
+@pytest.mark.command("new", "name", "resume", "session")
 async def test_new_name_resume_and_session(root: Path) -> None:
     async with person_at(root) as person:
         first = person.session_id
@@ -184,6 +192,7 @@ async def test_new_name_resume_and_session(root: Path) -> None:
             await person.types("/resume")
 
 
+@pytest.mark.command("tree")
 async def test_the_tree_is_walked_by_numbers(root: Path) -> None:
     async with person_at(root) as person:
         assert await person.types("/tree") == "There is no prompt yet."
@@ -201,6 +210,7 @@ async def test_the_tree_is_walked_by_numbers(root: Path) -> None:
             await person.types("/tree 9")
 
 
+@pytest.mark.command("fork", "clone")
 async def test_fork_and_clone_open_other_sessions(root: Path) -> None:
     async with person_at(root) as person:
         with pytest.raises(UsageError, match="nothing to clone"):
@@ -216,6 +226,7 @@ async def test_fork_and_clone_open_other_sessions(root: Path) -> None:
         assert person.edited == ["hello two"]
 
 
+@pytest.mark.command("trust", "reload")
 async def test_a_change_of_trust_counts_at_once(root: Path) -> None:
     (root / "project" / ".pi" / "prompts").mkdir(parents=True)
     (root / "project" / ".pi" / "prompts" / "theirs.md").write_text("hello")
@@ -235,6 +246,17 @@ async def test_a_change_of_trust_counts_at_once(root: Path) -> None:
             await person.runtime.set_trust(person.session_id, str(root / "agent"), True)
 
 
+async def test_the_doctor_looks_at_the_sessions_own_folder(root: Path) -> None:
+    """The same checks as `pi-trio doctor`, which tests/unit/test_cli_commands.py goes through."""
+    (root / "project" / "AGENTS.md").write_text("rules")
+    async with person_at(root) as person:
+        told = await person.types("/doctor")
+    titles = [line[5:].partition(":")[0] for line in told.splitlines() if not line.startswith("    ")]
+    assert list(dict.fromkeys(titles)) == list(CHECKS)
+    assert str(root / "project" / "AGENTS.md") in told
+
+
+@pytest.mark.command("export")
 async def test_the_session_is_exported_to_a_file(root: Path) -> None:
     async with person_at(root) as person:
         await person.types("hello there")
@@ -254,11 +276,12 @@ async def test_the_session_is_exported_to_a_file(root: Path) -> None:
 async def test_what_a_runtime_does_not_offer_is_said(root: Path) -> None:
     async with person_at(root) as person:
         person.runtime = SimpleNamespace()
-        for line in ("/export", "/import pi"):
+        for line in ("/doctor", "/export", "/import pi"):
             with pytest.raises(UsageError, match=f"{line.split()[0]} is not possible here"):
                 await person.types(line)
 
 
+@pytest.mark.command("import")
 async def test_import_pi_takes_no_other_word(root: Path) -> None:
     async with person_at(root) as person:
         with pytest.raises(UsageError, match="/import pi"):
@@ -313,3 +336,55 @@ def test_a_long_conversation_is_no_deep_recursion() -> None:
     nodes = prompt_tree(heads, "19999")
     assert len(nodes) == 20_000
     assert {node.depth for node in nodes} == {0}
+
+
+# ------------------------------------------------------------------ the program itself
+
+
+@pytest.mark.command("settings")
+async def test_settings_in_plain_lines(root: Path) -> None:
+    async with person_at(root) as person:
+        assert "retry.maxRetries: 3\n" in await person.types("/settings")
+        assert "how often at most" in await person.types("/settings retry.maxRetries")
+        told = await person.types("/settings retry.maxRetries 7")
+        assert told.startswith("retry.maxRetries is now 7.")
+        assert json.loads((root / "agent" / "settings.json").read_text()) == {"retry": {"maxRetries": 7}}
+        assert "retry.maxRetries: 7 (global)" in await person.types("/settings")
+        await person.types("/settings retry.maxRetries default")
+        assert "retry.maxRetries: 3\n" in await person.types("/settings")
+        with pytest.raises(UsageError, match="x is not a setting"):
+            await person.types("/settings x")
+        with pytest.raises(UsageError, match="must be a whole number"):
+            await person.types("/settings retry.maxRetries many")
+        completed = await person.commands.complete(person, "/settings maxretries")
+        assert completed == ["/settings retry.maxRetries"]
+
+
+@pytest.mark.command("theme", "mouse")
+async def test_the_theme_and_the_mouse_where_there_is_no_screen(root: Path) -> None:
+    async with person_at(root) as person:
+        assert "the colours of the screen" in await person.types("/theme")
+        assert (await person.types("/theme nord")).startswith('theme is now "nord".')
+        with pytest.raises(UsageError, match="no mouse"):
+            await person.types("/mouse off")
+        with pytest.raises(UsageError, match="/mouse on or /mouse off"):
+            await person.types("/mouse perhaps")
+
+
+@pytest.mark.command("context")
+async def test_what_fills_the_window(root: Path) -> None:
+    (root / "project" / "AGENTS.md").write_text("be brief " * 100)
+    async with person_at(root) as person:
+        before = await person.runtime.context_use(person.session_id)
+        assert {part.name for part in before.parts} == {"tool definitions", "system prompt", "context files"}
+        await person.types("run `echo " + "word " * 50 + "`")
+        use = await person.runtime.context_use(person.session_id)
+        names = {part.name for part in use.parts}
+        assert {"prompts", "answers and calls", "tool results"} <= names
+        assert sum(part.tokens for part in use.parts) == use.tokens
+        size = person.runtime._open(person.session_id).harness.compactor.meter.size
+        assert abs(use.tokens - size) <= max(len(use.parts), size * 0.05)
+        lines = (await person.types("/context")).splitlines()
+        assert lines[0].startswith(f"The context holds {use.tokens:,} tokens of {use.window:,}")
+        free = next(line for line in lines if line.split()[0] == "free")
+        assert f"{use.window - use.tokens:,}" in free

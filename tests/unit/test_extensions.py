@@ -20,6 +20,7 @@ from pi_trio.harness.runtime import LocalRuntime, open_runtime
 from pi_trio.hub import Outbox
 from pi_trio.remote.interface import CommandInfo
 from pi_trio.resources.config import RuntimeConfig
+from pi_trio.resources.settings import Settings
 from pi_trio.resources.trust import Trust
 from pi_trio.tools.gate import Gate
 
@@ -128,6 +129,37 @@ def test_paths_that_are_named_are_loaded_too(folder: Path, tmp_path: Path) -> No
     loaded = _load(folder, extensions=named)
     assert [Path(each.path).name for each in loaded.extensions] == ["one.py", "two.py"]
     assert loaded.findings == (f"{tmp_path}/none.py is not an extension: it is no Python file and no folder",)
+
+
+def test_of_those_left_out_only_what_is_named_is_loaded(folder: Path, tmp_path: Path) -> None:
+    (folder / "found.py").write_text("def extend(api): pass")
+    (tmp_path / "listed.py").write_text("def extend(api): pass")
+    (tmp_path / "named.py").write_text("def extend(api): pass")
+    options = {
+        "settings": Settings(extensions=(str(tmp_path / "listed.py"),)),
+        "extensions": (str(tmp_path / "named.py"),),
+    }
+    assert [Path(each.path).name for each in _load(folder, **options).extensions] == [
+        "found.py",
+        "listed.py",
+        "named.py",
+    ]
+    loaded = _load(folder, **options, without=frozenset({"extensions"}))
+    assert [Path(each.path).name for each in loaded.extensions] == ["named.py"]
+
+
+async def test_without_tools_those_of_extensions_are_not_offered(folder: Path) -> None:
+    (folder / "one.py").write_text(
+        "from pi_trio.tool import Tool\n"
+        "async def run(call_id, args, on_update): ...\n"
+        "def extend(api):\n"
+        "    api.register_tool(Tool(name='mine', description='d', parameters={}, execute=run))\n"
+    )
+    for without, names in ((frozenset(), ["mine"]), (frozenset({"extension-tools"}), [])):
+        async with session_of(
+            folder, tools=("-read", "-bash", "-edit", "-write"), without=without
+        ) as session:
+            assert [tool.name for tool in session.harness.options.tools] == names
 
 
 def test_installed_distributions_are_asked(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -81,6 +81,19 @@ def test_source_does_not_run_commands(tmp_path: Path) -> None:
     assert not mark.exists()
 
 
+def test_whether_there_is_a_key_is_known_at_once(tmp_path: Path) -> None:
+    """HL-01: `check` refuses what `resolve` would, except that it runs no command."""
+    none = ProviderKeys("acme", variables=("ACME_KEY",))
+    with pytest.raises(ConfigError, match="There is no API key for acme: set ACME_KEY"):
+        Auth(tmp_path, {}).check(none)
+    with pytest.raises(ConfigError, match="is empty, or names a variable that is not set"):
+        Auth(tmp_path, {}).check(ProviderKeys("acme", configured="$UNSET"))
+    for keys, explicit in ((KEYS, None), (none, "passed"), (ProviderKeys("acme", keyless=True), None)):
+        Auth(tmp_path, {}).check(keys, explicit)
+    Auth(tmp_path, {}).check(ProviderKeys("acme", configured=f"!touch {tmp_path}/ran"))
+    assert not (tmp_path / "ran").exists()
+
+
 @pytest.mark.parametrize("key", ["sk-te\nst", "sk-te\x00st", "sk-te\u2013st", "sk-te\x7fst", "sk-te\u2028st"])
 async def test_key_that_cannot_be_sent_is_refused_without_showing_it(tmp_path: Path, key: str) -> None:
     """PQ-08"""

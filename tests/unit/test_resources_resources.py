@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from attrs import evolve
 
 from pi_trio.errors import ConfigError
 from pi_trio.resources.config import RuntimeConfig
@@ -117,6 +118,27 @@ def test_a_prompt_of_ones_own_stands_in_for_ours() -> None:
     assert list(resources.sections([READ])) == ["preamble", "skills", "cwd"]
     assert resources.sections([READ])["preamble"] == "system of ours"
     assert "skills" not in resources.sections([]), "nothing could read them"
+
+
+def test_of_kinds_left_out_only_what_is_named_is_used(places: Path) -> None:
+    (places / "project" / "AGENTS.md").write_text("rules of the project")
+    (places / "more.md").write_text("more: $1")
+    (places / "extra" / "named").mkdir(parents=True)
+    (places / "extra" / "named" / "SKILL.md").write_text("---\ndescription: d\n---\nbody")
+    config = evolve(
+        RuntimeConfig.load(),
+        without=frozenset({"skills", "prompt-templates", "context-files"}),
+        skills=(str(places / "extra"),),
+        prompt_templates=(str(places / "more.md"),),
+        system_prompt="said now",
+        addendum="and more",
+    )
+    resources = load_resources(config)
+    assert [skill.name for skill in resources.skills] == ["named"]
+    assert [template.name for template in resources.templates] == ["more"]
+    assert resources.context_files == ()
+    assert (resources.system_prompt, resources.addendum) == ("said now", "and more")
+    assert [each.path.name for each in load_resources(RuntimeConfig.load()).context_files] == ["AGENTS.md"]
 
 
 @pytest.mark.usefixtures("places")

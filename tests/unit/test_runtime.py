@@ -403,3 +403,55 @@ async def test_a_rule_that_cannot_be_read_stops_the_start(project: Path) -> None
     async with runtime_of(project, settings=settings) as runtime:
         with pytest.raises(ConfigError, match=r"gate: 'bash\(rm' is not a rule"):
             await runtime.new_session()
+
+
+@pytest.mark.parametrize("call", ["prompt", "steer", "follow_up"])
+async def test_without_a_key_nothing_is_taken(
+    project: Path, call: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """HL-01: no file is left, and who asked still has the text."""
+    monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
+    async with runtime_of(project, demo=False, model="anthropic/claude-sonnet-4-5") as runtime:
+        snapshot = await runtime.new_session()
+        with pytest.raises(ConfigError, match="There is no API key for anthropic: set ANTHROPIC_API_KEY"):
+            await getattr(runtime, call)(snapshot.session.id, "hello")
+        after = await runtime.snapshot(snapshot.session.id)
+        assert (after.running, after.heads, after.returned) == (False, (), ())
+        assert after.session.path is not None
+        assert not Path(after.session.path).exists()
+        await runtime.set_model(snapshot.session.id, "demo/demo")
+        await _say(runtime, snapshot.session.id, "hello")
+        assert Path(after.session.path).is_file()
+
+
+async def test_an_id_of_ones_own_names_one_session(project: Path) -> None:
+    """HL-09"""
+    async with runtime_of(project) as runtime:
+        first = await runtime.session_of("job-1")
+        assert first.session.id == "job-1"
+        await _say(runtime, "job-1", "hello")
+        longer = await runtime.session_of("job-12")  # the beginning of an id is not the id
+        assert longer.session.id == "job-12"
+        await _say(runtime, "job-12", "hello")
+    async with runtime_of(project) as runtime:
+        again = await runtime.session_of("job-1")
+        assert again.session.path == first.session.path
+        assert again.heads
+        assert (await runtime.session_of("job-1")).session.path == first.session.path
+        with pytest.raises(UsageError, match="cannot be the id of a session"):
+            await runtime.session_of("../job")
+
+
+async def test_a_fork_of_a_file_leaves_the_file_alone(project: Path) -> None:
+    async with runtime_of(project) as runtime:
+        source = await runtime.new_session()
+        await _say(runtime, source.session.id, "hello")
+        before = _digest(source.session.path)
+        fork = await runtime.fork_file(source.session.id)
+        assert fork.session.parent_session == source.session.path
+        assert len(fork.heads) == len((await runtime.snapshot(source.session.id)).heads)
+        assert fork.session.path is not None
+        assert not Path(fork.session.path).exists(), "nothing was said in it yet"
+        await _say(runtime, fork.session.id, "and on")
+        assert Path(fork.session.path).is_file()
+        assert _digest(source.session.path) == before

@@ -14,9 +14,9 @@ import pytest
 import trio
 
 from pi_trio.messages import text_of
-from pi_trio.text import sanitise
 from pi_trio.tools import LocalEnvironment, ToolError, bash_tool
 from pi_trio.tools import processes as processes_module
+from pi_trio.tools.folding import MAX_OPEN_BYTES, Folding
 from pi_trio.tools.output import Output, Scratch
 from pi_trio.tools.processes import TOKEN_VARIABLE
 
@@ -192,6 +192,7 @@ async def test_impossible_timeouts(bash, timeout):
 @pytest.mark.parametrize("command", ["echo a\0b", "echo \ud83d", ": " + "x" * 3_000_000])
 async def test_impossible_commands(bash, command):
     """SE-15"""
+    await bash("true")
     before = descriptors()
     with pytest.raises(ToolError):
         await bash(command)
@@ -236,6 +237,15 @@ async def test_full_output_is_private_and_whole(bash):
     assert mode_of(path.parent) == 0o700
     assert "(50.0KB limit)" not in text(result)
     assert text(result).endswith(f"[Showing lines 28001-30000 of 30000. Full output: {path}]")
+
+
+async def test_outputs_of_a_session_that_is_not_kept_go_with_it(tmp_path):
+    """SE-19"""
+    for keep in (True, False):
+        bash = Caller(LocalEnvironment(tmp_path, keep_logs=keep))
+        path = log_of(await bash("seq 1 30000"))
+        await bash.environment.aclose()
+        assert path.exists() == path.parent.exists() == keep
 
 
 async def test_old_scratch_folders_are_swept(tmp_path):
@@ -283,8 +293,58 @@ async def test_binary_output(bash, command):
 async def test_progress_bars_are_one_line(bash):
     """BA-10"""
     result = await bash(r'for i in $(seq 1 2000); do printf "\r%d" $i; done; echo')
-    assert text(result).count("\n") == 1
-    assert sanitise(text(result)) == "2000\n"
+    assert text(result) == "2000\n"
+
+
+async def test_the_full_output_has_every_state_of_a_progress_bar(bash):
+    """BA-10: what comes before a long one is still shown, and nothing is called cut that is not."""
+    result = await bash(r'echo begun; for i in $(seq 1 20000); do printf "\r%05d" $i; done; echo; seq 1 2000')
+    log = log_of(result).read_bytes()
+    assert log.startswith(b"begun\n\r00001\r00002")
+    shown = text(result)
+    assert "[Showing lines 3-2002 of 2002. Full output: " in shown
+    whole = await bash(r'echo begun; for i in $(seq 1 20000); do printf "\r%05d" $i; done; echo; echo done')
+    assert (text(whole), whole.details) == ("begun\n20000\ndone\n", None)
+
+
+LINES_AS_SHOWN = {
+    "plain\nlast": "plain\nlast",
+    "10%\r50%\r100%\ndone": "100%\ndone",
+    "hello\rab\n": "abllo\n",
+    "één\rza\n": "zan\n",
+    "long line\r\x1b[Kshort\n": "\x1b[Kshort\n",
+    "dos\r\nlines\r\n": "dos\nlines\n",
+    "open\r": "open",
+    "open\rno": "noen",
+    "\r\r\n": "\n",
+}
+
+
+@pytest.mark.parametrize("step", [1, 2, 3, 100])
+@pytest.mark.parametrize("printed", LINES_AS_SHOWN)
+async def test_lines_that_were_written_over(printed, step):
+    """BA-10"""
+    output = Output(Scratch())
+    data = printed.encode()
+    for at in range(0, len(data), step):
+        await output.write(data[at : at + step])
+    shown = LINES_AS_SHOWN[printed]
+    assert output.tail().content == output.head_and_tail() == shown
+    assert output.total_bytes == len(shown.encode())
+
+
+async def test_a_line_that_never_ends_is_not_kept_back():
+    folding = Folding()
+    data = b"".join(folding.feed(b"x" * 1000) for _ in range(1000))
+    assert len(data) + len(folding.open) == 1_000_000
+    assert len(folding.open) <= MAX_OPEN_BYTES
+
+
+@pytest.mark.parametrize("command", ["head -c 40000 /dev/zero", "seq 1 2000; printf last"])
+async def test_whatever_is_cut_is_in_a_file(bash, command):
+    """BA-08, BA-09: bytes that are no letters take more room when they are shown."""
+    result = await bash(command)
+    assert f"Full output: {log_of(result)}]" in text(result)
 
 
 @pytest.mark.parametrize("step", [1, 2, 3, 5])
@@ -440,9 +500,30 @@ async def test_background_children_hold_up_nothing_and_end_at_the_end(bash, mark
 
 
 @needs_proc
+@pytest.mark.parametrize("well", [True, False])
+async def test_the_watcher_stops_what_runs_when_nobody_said_that_all_is_well(tmp_path, mark, well):
+    """BA-03, as after `kill -9`: the pipe is closed without a word."""
+    bash = Caller(LocalEnvironment(tmp_path))
+    await bash(f"(setsid sleep {mark} &); sleep {mark} & echo done")
+    token = bash.environment._token
+    assert len(running(token)) == 1
+    watcher = bash.environment._watcher
+    if well:
+        watcher.dismiss()
+    else:
+        watcher._forget()
+    with trio.fail_after(20):
+        while running(token):
+            await trio.lowlevel.checkpoint()
+    assert len(running(mark)) == (2 if well else 0)
+    await bash.environment.aclose()
+    assert not running(mark)
+
+
+@needs_proc
 async def test_without_proc_the_group_of_a_finished_command_is_ended(bash, mark, monkeypatch):
     """BA-01, as on macOS"""
-    monkeypatch.setattr(processes_module, "_HAS_PROC", False)
+    monkeypatch.setattr(processes_module, "HAS_PROC", False)
     result = await bash(f"sleep {mark} & echo done")
     assert "still runs" in text(result)
     await bash("true")

@@ -124,12 +124,27 @@ async def test_other_encodings(edit, tmp_path):
     assert (tmp_path / "latin").read_bytes() == b"th\xe9 deux \xe9 \xff\n"
     with pytest.raises(ToolError, match="Latin-1"):
         await edit("latin", ("deux", "漢"))
-    (tmp_path / "wide").write_bytes("one".encode("utf-16"))
-    with pytest.raises(ToolError, match="binary"):
+    (tmp_path / "wide").write_bytes("one".encode("utf-16-le"))
+    with pytest.raises(ToolError, match="UTF-16 without its mark"):
         await edit("wide", ("one", "two"))
     (tmp_path / "f").write_text("x")
     with pytest.raises(ToolError, match="surrogate"):
         await edit("f", ("x", "\ud83d"))
+
+
+@pytest.mark.parametrize("mark", ["\ufeff".encode("utf-16-le"), "\ufeff".encode("utf-16-be")])
+async def test_utf16_stays_utf16(edit, tmp_path, mark):
+    """ED-08: the mark, the byte order and the line ends stay."""
+    encoding = "utf-16-le" if mark[:1] == b"\xff" else "utf-16-be"
+    path = tmp_path / "wide"
+    path.write_bytes(mark + "één\r\ntwo 😀\r\nlast".encode(encoding))
+    await edit("wide", ("één\ntwo", "drie\nvier"))
+    assert path.read_bytes() == mark + "drie\r\nvier 😀\r\nlast".encode(encoding)
+    with pytest.raises(ToolError, match="surrogate"):
+        await edit("wide", ("last", "\ud83d"))
+    path.write_bytes(mark + b"odd")
+    with pytest.raises(ToolError, match="begins as UTF-16"):
+        await edit("wide", ("odd", "even"))
 
 
 @pytest.mark.parametrize("path", ["a\0b", "missing", ".", "n" * 300, ""])

@@ -16,6 +16,7 @@ from pi_tui.heights import Heights
 from pi_tui.items.markdown import Growing, markdown, split_blocks
 from pi_tui.items.paint import Look
 from pi_tui.items.words import age, clock, duration, money, tokens
+from pi_tui.key_clashes import clashes
 from pi_tui.keymap import KEYS, UNBOUND, Key, key_label, load_keymap
 from pi_tui.ladder import Situation, Step, clear_step, escape_step, exit_step
 from pi_tui.layout import arrange
@@ -40,6 +41,7 @@ from pi_tui.widgets.tool_pane import ToolPane
         (Situation(running=True, draft=True), Step.ABORT),
         (Situation(running=True, stopping=True), Step.STOPPING),
         (Situation(running=True, pane="tree"), Step.LEAVE_PANE),
+        (Situation(running=True, pane="tree", searching=True), Step.END_SEARCH),
         (Situation(running=True, listing=True), Step.CLOSE_LIST),
         (Situation(running=True, shell=True), Step.STOP_SHELL),
         (Situation(running=True, summarising=True), Step.STOP_SUMMARY),
@@ -163,7 +165,7 @@ def test_the_users_keys_in_pis_names(tmp_path: Path):
     assert load_keymap(path) == {
         "app.session.tree": "ctrl+pageup",
         "app.tools.expand": UNBOUND,
-        "app.tree.back": "minus,shift+u",
+        "app.tree.back": "minus,U",
     }
     assert load_keymap(tmp_path / "none.json") == {}
 
@@ -174,6 +176,26 @@ def test_a_bad_keymap_is_named(tmp_path: Path, text):
     path.write_text(text)
     with pytest.raises(ConfigError, match=r"keybindings\.json"):
         load_keymap(path)
+
+
+def test_a_key_for_two_actions_is_told():
+    assert clashes({}) == []
+    assert clashes({"app.tree.back": "x", "app.tools.stop": "x"}) == []  # never both in one place
+    (told,) = clashes({"app.tree.back": "minus,s"})
+    assert told.startswith("keybindings.json: s is given to both app.tree.summarise (")
+    (told,) = clashes({"app.palette": "ctrl+t"})
+    assert "ctrl+t is given to both app.session.tree" in told
+    assert clashes({"app.palette": "ctrl+t", "app.session.tree": UNBOUND}) == []
+
+
+def test_hints_are_those_of_the_keymap():
+    keymap = {"app.interrupt": "ctrl+g", "app.session.tree": UNBOUND, "app.help": "f5"}
+    assert key_hints(Situation(running=True), keymap).startswith("ctrl+g stop turn")
+    hints = key_hints(Situation(), keymap)
+    assert "f5 help" in hints
+    assert "tree" not in hints
+    tools = key_hints(Situation(pane="tools"), {"app.tools.stop": "k"})
+    assert tools == "esc back to prompt · [ ] select · k stop"
 
 
 def test_labels_are_for_people():

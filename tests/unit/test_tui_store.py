@@ -52,7 +52,10 @@ from pi_trio.messages import (
 from pi_trio.remote.interface import SessionInfo, Snapshot
 from pi_trio.session.tree import EntryHead
 from pi_trio.tool import ToolResult
+from pi_tui.ladder import Situation
+from pi_tui.status import status_parts
 from pi_tui.store import SHELL_CHARACTERS, SessionStore
+from pi_tui.theme import bundled_folder, load_theme
 
 VIEW = PartialMessage(AssistantMessage(())).view()
 CALL = ToolCall("c1", "edit", {"path": "a.py"})
@@ -73,6 +76,12 @@ def snapshot(**changes: Any) -> Snapshot:
         thinking_level="off",
     )
     return attrs.evolve(plain, **changes)
+
+
+def status(store: SessionStore) -> str:
+    """The status line."""
+    theme = load_theme("dark", [bundled_folder()])
+    return " ".join(text for part in status_parts(store, Situation(), "", theme) for text, _ in part.spans)
 
 
 class Feed:
@@ -209,7 +218,7 @@ def test_navigating_rebuilds_the_path_and_keeps_bodies():
     assert store.structure > structure
     feed(entry("u3", "l", UserMessage.of("3")))
     assert [item.key for item in store.items] == ["u1", "a1", "u3"]
-    assert (store.tree.branch, store.tree.branches, store.turn_number) == ("B", 2, 2)
+    assert (store.outline.branch(store.leaf_id), store.outline.branches, store.turn_number) == ("B", 2, 2)
 
 
 def test_bodies_come_later():
@@ -218,6 +227,7 @@ def test_bodies_come_later():
     store = feed.store
     assert store.missing_ids(0, 9) == ["u", "a"]
     assert store.cost == (0.0, False)
+    assert "$" not in status(store)  # nothing is known, which is not nothing spent
     assert store.context_tokens is None
     store.fill([entry("u", None, UserMessage.of("hi")).entry, entry("a", "u", says("ho")).entry])
     assert store.missing_ids(0, 9) == []
@@ -345,3 +355,12 @@ def test_a_turn_that_was_cut_off_is_owed_until_something_is_written():
     feed = Feed(interrupted=True)
     assert feed.store.owed
     assert not feed(entry("a", None, says("ho"))).owed
+
+
+def test_the_turns_cost_is_told_beside_the_sessions():
+    feed = Feed()
+    feed(entry("u1", None, UserMessage.of("one")), entry("a1", "u1", says("ho", cost=0.5)))
+    assert "$0.50" in status(feed.store)
+    assert " of $" not in status(feed.store)
+    feed(entry("u2", "a1", UserMessage.of("two")), entry("a2", "u2", says("ho", cost=0.25)))
+    assert "$0.25 of $0.75" in status(feed.store)

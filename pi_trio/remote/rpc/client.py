@@ -35,10 +35,10 @@ class Client:
 
     def __init__(self, runtime: LocalRuntime, write: Write) -> None:
         self.runtime = runtime
-        self.session_id = ""
+        self.session_id: str = ""
         self.shell_id: Any = None
-        self.outgoing = Outgoing(write, self._translate)
-        self.dialogs = Dialogs()
+        self.outgoing: Outgoing = Outgoing(write, self._translate)
+        self.dialogs: Dialogs = Dialogs()
 
     @property
     def harness(self) -> AgentHarness:

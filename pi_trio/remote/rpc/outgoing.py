@@ -39,7 +39,7 @@ class Outgoing:
         self._filled = trio.Event()
         self._steps = 0
         self._caught_up = trio.Event()
-        self.outbox = self.new_outbox()
+        self.outbox: Outbox = self.new_outbox()
 
     def new_outbox(self) -> Outbox:
         """Take events from another outbox from now on: this one."""

@@ -15,21 +15,26 @@ from pi_trio.session.session import Session
 __all__ = ["export_session", "write_export"]
 
 
-def export_session(session: Session, path: Path, *, masked: bool = False, replace: bool = False) -> None:
+def export_session(
+    session: Session, path: Path, *, leaf_id: str | None = None, masked: bool = False, replace: bool = False
+) -> None:
     """Write a session as the ending of the file's name says; `masked`: without what looks like a secret.
 
-    Raises `UsageError` for another ending, and `StorageError` as `write_export` does.
+    `leaf_id` chooses the branch, instead of the current one, and in a page what it opens with.
+    Raises `UsageError` for another ending or an unknown entry, and `StorageError` as `write_export` does.
     """
+    if leaf_id is not None:
+        session.line(leaf_id)
     write = _FORMS.get(path.suffix)
     if write is None:
         raise UsageError(f"the name of the file says how to write it: {', '.join(_FORMS)}")
-    write_export(path, write(session, masked), replace=replace)
+    write_export(path, write(session, leaf_id, masked), replace=replace)
 
 
-_FORMS: Mapping[str, Callable[[Session, bool], bytes]] = {
-    ".html": lambda session, masked: tree_page(session, masked=masked).encode(),
-    ".md": lambda session, masked: branch_markdown(session, masked=masked).encode(),
-    ".jsonl": lambda session, masked: branch_jsonl(session, masked=masked),
+_FORMS: Mapping[str, Callable[[Session, str | None, bool], bytes]] = {
+    ".html": lambda session, leaf_id, masked: tree_page(session, leaf_id=leaf_id, masked=masked).encode(),
+    ".md": lambda session, leaf_id, masked: branch_markdown(session, leaf_id, masked=masked).encode(),
+    ".jsonl": branch_jsonl,
 }
 
 

@@ -11,14 +11,15 @@ from pi_trio.session.session import Session
 __all__ = ["branch_jsonl"]
 
 
-def branch_jsonl(session: Session, *, masked: bool = False) -> bytes:
-    """The current branch under the session's own header, without a parent: the same bytes each time.
+def branch_jsonl(session: Session, leaf_id: str | None = None, masked: bool = False) -> bytes:
+    """The branch that ends at `leaf_id`, or the current one, under the session's own header.
 
-    The lines are the session's own, byte for byte, unless they are `masked`.
+    It names no parent, and is the same bytes each time: the lines are the session's own, unless
+    they are `masked`.
     """
     header = codec.to_json(session.header)
     header.pop("parentSession", None)
-    lines = [codec.dumps(header), *fork_lines(session, session.get_leaf_id())]
+    lines = [codec.dumps(header), *fork_lines(session, leaf_id or session.get_leaf_id())]
     if masked:
         lines = [codec.dumps(mask(entry_object(line))) for line in lines]
     return b"\n".join(lines) + b"\n"

@@ -13,16 +13,19 @@ from pi_trio.text import sanitise
 __all__ = ["branch_markdown"]
 
 
-def branch_markdown(session: Session, *, masked: bool = False) -> str:
-    """The current branch as a document. Changes of model and the like are left out, and records."""
-    text = "\n\n".join(_document(session)) + "\n"
+def branch_markdown(session: Session, leaf_id: str | None = None, *, masked: bool = False) -> str:
+    """The branch that ends at `leaf_id`, or the current one, as a document.
+
+    Changes of model and the like are left out, and records.
+    """
+    text = "\n\n".join(_document(session, leaf_id)) + "\n"
     return mask_text(text) if masked else text
 
 
-def _document(session: Session) -> Iterator[str]:
+def _document(session: Session, leaf_id: str | None) -> Iterator[str]:
     yield f"# {sanitise(session.name or 'Session', keep_newlines=False)}"
     yield f"{session.header.timestamp[:10]} · `{_inline(session.cwd)}`"
-    for entry in session.get_branch():
+    for entry in session.get_branch(leaf_id):
         shown = show(entry)
         if shown.kind in ("record", "change"):
             continue

@@ -31,14 +31,15 @@ DEEPEST = 24
 """Branch points that are shown as indentation."""
 
 
-def tree_page(session: Session, *, masked: bool = False) -> str:
-    """A page with all entries of all branches, the current branch in front."""
-    return "".join(_Page(session, masked=masked).pieces())
+def tree_page(session: Session, *, leaf_id: str | None = None, masked: bool = False) -> str:
+    """A page with all entries of all branches, in front that of `leaf_id` or the current one."""
+    return "".join(_Page(session, leaf_id or session.get_leaf_id(), masked=masked).pieces())
 
 
 class _Page:
-    def __init__(self, session: Session, *, masked: bool) -> None:
+    def __init__(self, session: Session, leaf_id: str | None, *, masked: bool) -> None:
         self._session = session
+        self._leaf_id = leaf_id
         self._tree = session.tree
         self._masked = masked
 
@@ -56,7 +57,7 @@ class _Page:
         yield f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
         yield '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         yield f"<title>{title}</title><style>{style}</style></head>\n"
-        yield f'<body data-leaf="{escape(session.get_leaf_id() or "")}"><aside><header><h1>{title}</h1>\n'
+        yield f'<body data-leaf="{escape(self._leaf_id or "")}"><aside><header><h1>{title}</h1>\n'
         yield f"<p>{about} · {len(seen):,} entries</p>\n"
         yield '<input type="search" placeholder="Search  ( / )" aria-label="Search">\n'
         yield '<label><input type="checkbox"> records</label></header><nav>\n'

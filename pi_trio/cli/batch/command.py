@@ -1,0 +1,158 @@
+"""`pi-trio batch`: works off many tasks, each in a session and a directory of its own."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import sys
+from collections.abc import Awaitable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, Protocol
+
+import trio
+
+from pi_trio.cli.answer_schema import AnswerSchema
+from pi_trio.cli.arguments import add_run_arguments, positive
+from pi_trio.cli.batch.engines import Deliver, run_here, run_on_cluster
+from pi_trio.cli.batch.results import Results
+from pi_trio.cli.batch.tasks import Task, read_tasks
+from pi_trio.cli.batch.work import Work
+from pi_trio.cli.options import make_parser, runtime_config
+from pi_trio.cli.signals import until_signal
+from pi_trio.cli.status import FAILED, OK, status_of
+from pi_trio.cli.stdio import say, tell
+from pi_trio.errors import PiError, UsageError
+from pi_trio.resources.paths import absolute
+
+__all__ = ["run"]
+
+_DESCRIPTION = """\
+Work off the tasks in a file, each in a session and a working directory of its own. Results are kept
+as they come; the same command goes on where it was stopped."""
+
+_JOBS = 4
+
+
+class Engine(Protocol):
+    """Works off tasks, delivering the result of each."""
+
+    def __call__(self, tasks: Sequence[Task], /, *, deliver: Deliver) -> Awaitable[None]: ...
+
+
+def run(argv: Sequence[str]) -> int:
+    """Run the subcommand. Returns the exit status."""
+    namespace = _parser().parse_args(argv)
+    try:
+        engine = _engine(namespace)
+        tasks_file = absolute(namespace.tasks)
+        tasks = read_tasks(tasks_file, _beside(namespace.work_dir, tasks_file, ".work"))
+        results = Results(_beside(namespace.results, tasks_file, ".results.jsonl"), tasks)
+        try:
+            return trio.run(until_signal, partial(_batch, tasks, results, engine))
+        finally:
+            results.close()
+    except PiError as error:
+        tell(str(error))
+        return status_of(error)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = make_parser("pi-trio batch", _DESCRIPTION)
+    parser.add_argument("tasks", metavar="TASKS", help="a file with one JSON object a line")
+    batch = parser.add_argument_group("batch")
+    batch.add_argument(
+        "--results", metavar="FILE", help="add results to this file (default: TASKS with .results.jsonl)"
+    )
+    batch.add_argument(
+        "--work-dir", metavar="DIR", help="where tasks without a cwd have theirs (default: TASKS with .work)"
+    )
+    batch.add_argument(
+        "--jobs", metavar="N", type=positive(int), help=f"how many tasks at a time (default: {_JOBS})"
+    )
+    batch.add_argument(
+        "--engine", choices=("local", "dask"), default="local", help="this process, or a Dask cluster"
+    )
+    batch.add_argument("--scheduler", metavar="ADDRESS", help="the scheduler of the cluster")
+    batch.add_argument("--output-schema", metavar="FILE", help="answers are JSON that matches this schema")
+    batch.add_argument(
+        "--timeout", metavar="SECONDS", type=positive(float), help="stop a task after this time"
+    )
+    batch.add_argument("--no-session", action="store_true", help="keep the sessions in memory only")
+    batch.add_argument("--session-dir", metavar="DIR", help="keep the sessions in this one folder")
+    add_run_arguments(parser)
+    return parser
+
+
+def _engine(namespace: argparse.Namespace) -> Engine:
+    """Who works off the tasks, and how. Raises `PiError`s for options that do not fit."""
+    if (namespace.engine == "dask") != (namespace.scheduler is not None):
+        raise UsageError("--engine dask and --scheduler ADDRESS go together")
+    schema = AnswerSchema.load(absolute(namespace.output_schema)) if namespace.output_schema else None
+    work = Work(
+        config=runtime_config(namespace),
+        schema=None if schema is None else schema.document,
+        timeout=namespace.timeout,
+    )
+    if namespace.scheduler is None:
+        return partial(run_here, work=work, jobs=namespace.jobs or _JOBS)
+    return partial(run_on_cluster, work=work, jobs=namespace.jobs, scheduler=namespace.scheduler)
+
+
+def _beside(named: str | None, tasks: Path, suffix: str) -> Path:
+    return absolute(named) if named else tasks.with_suffix(suffix)
+
+
+async def _batch(tasks: Sequence[Task], results: Results, engine: Engine) -> int:
+    bar = _Bar(len(tasks))
+
+    async def deliver(result: Mapping[str, Any]) -> None:
+        await trio.to_thread.run_sync(results.add, result)
+        bar.show(results.statuses)
+
+    bar.show(results.statuses)
+    try:
+        await engine([task for task in tasks if task.id not in results.statuses], deliver=deliver)
+    except PiError as error:
+        bar.end()
+        tell(str(error))
+        return status_of(error)
+    except trio.Cancelled:  # by a signal
+        bar.end()
+        tell(f"stopped: {len(results.statuses)} of {len(tasks)} are done, the same command goes on")
+        raise
+    finally:
+        bar.end()
+    failed = sum(status != OK for status in results.statuses.values())
+    say(f"{len(tasks)} tasks, {failed} of them failed: {results.path}")
+    return FAILED if failed else OK
+
+
+class _Bar:
+    """How far it has come, on one line of a terminal's standard error."""
+
+    def __init__(self, count: int) -> None:
+        self._count = count
+        self._shown = sys.stderr is not None and sys.stderr.isatty()
+
+    def show(self, statuses: Mapping[str, int]) -> None:
+        """Draw it anew."""
+        if self._shown:
+            failed = sum(status != OK for status in statuses.values())
+            told = f" {len(statuses)}/{self._count}" + (f", {failed} failed" if failed else "")
+            width = max(10, min(shutil.get_terminal_size().columns - len(told) - 3, 60))
+            full = width * len(statuses) // self._count
+            self._write(f"\r[{'#' * full}{'.' * (width - full)}]{told}\x1b[K")
+
+    def end(self) -> None:
+        """What comes now stands below it."""
+        if self._shown:
+            self._shown = False
+            self._write("\n")
+
+    def _write(self, text: str) -> None:
+        try:
+            os.write(sys.stderr.fileno(), text.encode())
+        except OSError:  # the terminal is gone, and nobody sees it
+            self._shown = False

@@ -1,0 +1,90 @@
+"""The tasks of a batch: a file with one JSON object a line."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from attrs import frozen
+
+from pi_trio import codec
+from pi_trio.errors import UsageError
+
+__all__ = ["Task", "read_tasks"]
+
+_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
+_FIELDS = {"id": str, "prompt": str, "cwd": str, "model": str}
+
+
+@frozen(kw_only=True)
+class Task:
+    """One prompt, in a session and a working directory (absolute) of its own.
+
+    `digest` tells whether a task of this `id` is still the same.
+    """
+
+    id: str
+    prompt: str
+    cwd: str
+    model: str | None
+    digest: str
+
+
+def read_tasks(path: Path, work_dir: Path) -> list[Task]:
+    """The tasks of a file. One without an id has the number of its line, one without a directory
+    has a folder of its id in `work_dir`.
+
+    Raises `UsageError`, which names the line, for anything that is not as it should be.
+    """
+    try:
+        lines = path.read_bytes().split(b"\n")
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror}") from error
+    tasks: dict[str, Task] = {}
+    for number, line in enumerate(lines, 1):
+        if line.strip():
+            try:
+                task = _task(line, number, path.parent, work_dir)
+                if task.id in tasks:
+                    raise UsageError(f"another task has the id {task.id!r}")
+            except UsageError as error:
+                raise UsageError(f"{path}:{number}: {error}") from None
+            tasks[task.id] = task
+    if not tasks:
+        raise UsageError(f"there is no task in {path}")
+    return list(tasks.values())
+
+
+def _task(line: bytes, number: int, folder: Path, work_dir: Path) -> Task:
+    fields = _fields(line)
+    task_id = fields.get("id", str(number))
+    if not _ID.fullmatch(task_id):
+        raise UsageError(f"the id {task_id!r} may have letters, digits, . _ and - only")
+    if not fields.get("prompt", "").strip():
+        raise UsageError("the task has no prompt")
+    cwd = folder / Path(fields["cwd"]).expanduser() if "cwd" in fields else work_dir / task_id
+    return Task(
+        id=task_id,
+        prompt=fields["prompt"],
+        cwd=str(cwd.absolute()),
+        model=fields.get("model"),
+        digest=hashlib.sha256(codec.dumps(sorted(fields.items()))).hexdigest()[:16],
+    )
+
+
+def _fields(line: bytes) -> Mapping[str, Any]:
+    try:
+        value = codec.loads(line)
+    except ValueError as error:
+        raise UsageError(f"the line is not JSON: {error}") from None
+    if not isinstance(value, dict):
+        raise UsageError("a task is a JSON object")
+    for name, each in value.items():
+        if name not in _FIELDS:
+            raise UsageError(f"{name!r} is no field of a task; there are {', '.join(_FIELDS)}")
+        if not isinstance(each, str):
+            raise UsageError(f"{name} must be a text")
+    return value
