@@ -70,6 +70,7 @@ class MainScreen(Screen[None]):
     MainScreen ToolPane.-beside { border-left: solid $pi-borderMuted; }
     """
     BINDINGS: ClassVar[list[BindingType]] = bindings_for("everywhere")
+    AUTO_FOCUS: ClassVar[str] = "#prompt"  # the list of what waits comes first, and would be chosen
 
     class Changed(Message):
         """The store of a session has changed."""
@@ -115,7 +116,6 @@ class MainScreen(Screen[None]):
 
     def on_mount(self) -> None:
         """Ready for keys before there is a runtime."""
-        self.prompt.focus()
         self._spinner = self.set_interval(SPINNER_INTERVAL, self._turn_spinner, pause=True)
         self._refresh_chrome()
 
