@@ -19,9 +19,12 @@ from pi_tui.tree_shown import Show, Shown
 __all__ = ["Row", "RowKind", "Rows"]
 
 RowKind: TypeAlias = Literal["prompt", "summary", "compaction", "entry"]
+
 DEEPEST = 16
 """Cells of branch lines that are kept; deeper ones lose their outermost."""
 
+MOST_MADE = 1000
+"""Rows that are kept made: more than are ever in view."""
 
 _KINDS: Mapping[int, RowKind] = {
     Code.PROMPT: "prompt",
@@ -106,6 +109,8 @@ class Rows:
     def __getitem__(self, at: int) -> Row:
         row = self._made.get(at)
         if row is None:
+            if len(self._made) >= MOST_MADE:
+                self._made.clear()
             row = self._made[at] = self._row(at)
         return row
 

@@ -126,6 +126,7 @@ async def test_what_streams_draws_no_tree(open_screen):
 # ---------------------------------------------------------------- filters
 
 
+@pytest.mark.key("app.tree.filter.cycleForward", "app.tree.filter.cycleBackward", "app.tree.filter.all")
 async def test_o_goes_around_what_is_shown_and_letters_choose_it(open_screen):
     async with open_screen(entries=branched()) as screen:
         await maximise(screen)
@@ -149,6 +150,7 @@ async def test_o_goes_around_what_is_shown_and_letters_choose_it(open_screen):
         assert tree_of(screen).rows.show == "turns"
 
 
+@pytest.mark.key("app.tree.filter.default", "app.tree.filter.noTools")
 async def test_entries_are_shown_with_what_they_say(open_screen):
     async with open_screen(entries=branched()) as screen:
         await maximise(screen)
@@ -159,6 +161,7 @@ async def test_entries_are_shown_with_what_they_say(open_screen):
         assert "show: no tools" in screen.text()
 
 
+@pytest.mark.key("app.tree.filter.userOnly")
 async def test_the_cursor_stays_on_its_entry_or_the_nearest_above(open_screen):
     async with open_screen(entries=branched()) as screen:
         await maximise(screen)
@@ -171,6 +174,7 @@ async def test_the_cursor_stays_on_its_entry_or_the_nearest_above(open_screen):
 # ---------------------------------------------------------------- folds and branch points
 
 
+@pytest.mark.key("app.tree.foldOrUp", "app.tree.unfoldOrDown")
 async def test_a_branch_folds_and_unfolds(open_screen):
     async with open_screen(entries=branched()) as screen:
         await maximise(screen)
@@ -184,6 +188,7 @@ async def test_a_branch_folds_and_unfolds(open_screen):
         assert tree_of(screen).row.id == "u2"
 
 
+@pytest.mark.key("app.tree.next", "app.tree.previous")
 async def test_n_goes_to_branch_points_both_ways(open_screen):
     async with open_screen(entries=branched()) as screen:
         await maximise(screen)
@@ -210,6 +215,7 @@ async def test_while_searching_letters_only_search(open_screen):
         assert "esc back to prompt" in screen.status
 
 
+@pytest.mark.key("app.tree.search")
 async def test_a_search_goes_to_what_it_finds_and_n_to_the_next(open_screen):
     async with open_screen(entries=branched()) as screen:
         await maximise(screen)
@@ -245,6 +251,7 @@ async def write_line(screen, text: str, *, instead: bool = False) -> None:
     await screen.until(lambda: screen.app.screen is screen.main)
 
 
+@pytest.mark.key("app.tree.editLabel", "app.tree.filter.labeledOnly")
 async def test_l_puts_a_label_on_an_entry_and_takes_it_away(open_screen):
     async with open_screen(entries=branched()) as screen:
         await maximise(screen)
@@ -262,6 +269,7 @@ async def test_l_puts_a_label_on_an_entry_and_takes_it_away(open_screen):
         assert len(screen.log) == 2
 
 
+@pytest.mark.key("app.tree.copy")
 async def test_y_copies_what_was_said(open_screen, tmp_path, monkeypatch):
     kept = tmp_path / "kept"
     tool = tmp_path / "xclip"
@@ -277,6 +285,7 @@ async def test_y_copies_what_was_said(open_screen, tmp_path, monkeypatch):
         assert kept.read_text() == "said one"
 
 
+@pytest.mark.key("app.tree.export")
 async def test_e_exports_the_branch_and_says_where(open_screen):
     async with open_screen(entries=branched()) as screen:
         await screen.press("ctrl+t", "home", "down", "e")
@@ -286,6 +295,7 @@ async def test_e_exports_the_branch_and_says_where(open_screen):
         assert screen.log == ["export a2 x.html"]
 
 
+@pytest.mark.key("app.tree.clone")
 async def test_c_clones_up_to_the_row(open_screen):
     async with open_screen(entries=branched()) as screen:
         await screen.press("ctrl+t", "home", "c")
@@ -296,6 +306,7 @@ async def test_c_clones_up_to_the_row(open_screen):
         await screen.until(lambda: screen.main.live.id == "session-1")
 
 
+@pytest.mark.key("app.tree.summariseWith")
 async def test_capital_s_asks_what_the_summary_should_look_at(open_screen):
     async with open_screen(entries=branched()) as screen:
         await screen.press("ctrl+t", "home", "S")
@@ -363,6 +374,7 @@ async def test_a_click_chooses_a_row(open_screen):
 # ---------------------------------------------------------------- preview
 
 
+@pytest.mark.key("app.tree.preview")
 async def test_the_preview_says_what_going_there_would_find(open_screen):
     async with open_screen(entries=branched()) as screen:
         changed = Destination(

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from pi_trio.session.tree import EntryHead
 from pi_tui.outline import SUBSTANCE, Code, Outline, letter
-from pi_tui.tree_rows import DEEPEST, Row, Rows
+from pi_tui.tree_rows import DEEPEST, MOST_MADE, Row, Rows
 from pi_tui.tree_shown import SHOWS, Show
 
 
@@ -136,6 +136,8 @@ def test_a_very_long_chain_needs_no_recursion():
     assert len(rows) == 20_000
     assert (rows[19_999].prefix, rows[19_999].number) == ("", 20_000)
     assert rows.index("u777") == 777
+    assert [rows[at].number for at in range(20_000)] == list(range(1, 20_001))
+    assert len(rows._made) <= MOST_MADE
 
 
 def test_branches_in_branches_keep_a_bounded_indentation():
