@@ -212,7 +212,7 @@ async def test_a_draft_stays_with_its_session(open_screen):
         await screen.until(lambda: screen.main.live.id == "session-3" and screen.prompt.text == "ok")
 
 
-@pytest.mark.key("app.tree.entries")
+@pytest.mark.key("app.tree.filter.cycleForward")
 async def test_o_shows_every_message_in_the_tree(open_screen):
     async with open_screen(entries=conversation(2)) as screen:
         await screen.press("ctrl+t", "ctrl+t")

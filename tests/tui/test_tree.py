@@ -126,6 +126,13 @@ async def test_what_streams_draws_no_tree(open_screen):
 # ---------------------------------------------------------------- filters
 
 
+@pytest.mark.key("app.tree.filter.cycleForward")
+@pytest.mark.key("app.tree.filter.cycleBackward")
+@pytest.mark.key("app.tree.filter.default")
+@pytest.mark.key("app.tree.filter.noTools")
+@pytest.mark.key("app.tree.filter.userOnly")
+@pytest.mark.key("app.tree.filter.labeledOnly")
+@pytest.mark.key("app.tree.filter.all")
 async def test_o_goes_around_what_is_shown_and_letters_choose_it(open_screen):
     async with open_screen(entries=branched()) as screen:
         await maximise(screen)
@@ -171,6 +178,8 @@ async def test_the_cursor_stays_on_its_entry_or_the_nearest_above(open_screen):
 # ---------------------------------------------------------------- folds and branch points
 
 
+@pytest.mark.key("app.tree.foldOrUp")
+@pytest.mark.key("app.tree.unfoldOrDown")
 async def test_a_branch_folds_and_unfolds(open_screen):
     async with open_screen(entries=branched()) as screen:
         await maximise(screen)
@@ -184,6 +193,8 @@ async def test_a_branch_folds_and_unfolds(open_screen):
         assert tree_of(screen).row.id == "u2"
 
 
+@pytest.mark.key("app.tree.next")
+@pytest.mark.key("app.tree.previous")
 async def test_n_goes_to_branch_points_both_ways(open_screen):
     async with open_screen(entries=branched()) as screen:
         await maximise(screen)
@@ -196,6 +207,7 @@ async def test_n_goes_to_branch_points_both_ways(open_screen):
 # ---------------------------------------------------------------- search
 
 
+@pytest.mark.key("app.tree.search")
 async def test_while_searching_letters_only_search(open_screen):
     async with open_screen(entries=branched()) as screen:
         await maximise(screen)
@@ -245,6 +257,7 @@ async def write_line(screen, text: str, *, instead: bool = False) -> None:
     await screen.until(lambda: screen.app.screen is screen.main)
 
 
+@pytest.mark.key("app.tree.editLabel")
 async def test_l_puts_a_label_on_an_entry_and_takes_it_away(open_screen):
     async with open_screen(entries=branched()) as screen:
         await maximise(screen)
@@ -262,6 +275,7 @@ async def test_l_puts_a_label_on_an_entry_and_takes_it_away(open_screen):
         assert len(screen.log) == 2
 
 
+@pytest.mark.key("app.tree.copy")
 async def test_y_copies_what_was_said(open_screen, tmp_path, monkeypatch):
     kept = tmp_path / "kept"
     tool = tmp_path / "xclip"
@@ -277,6 +291,7 @@ async def test_y_copies_what_was_said(open_screen, tmp_path, monkeypatch):
         assert kept.read_text() == "said one"
 
 
+@pytest.mark.key("app.tree.export")
 async def test_e_exports_the_branch_and_says_where(open_screen):
     async with open_screen(entries=branched()) as screen:
         await screen.press("ctrl+t", "home", "down", "e")
@@ -286,6 +301,7 @@ async def test_e_exports_the_branch_and_says_where(open_screen):
         assert screen.log == ["export a2 x.html"]
 
 
+@pytest.mark.key("app.tree.clone")
 async def test_c_clones_up_to_the_row(open_screen):
     async with open_screen(entries=branched()) as screen:
         await screen.press("ctrl+t", "home", "c")
@@ -296,6 +312,7 @@ async def test_c_clones_up_to_the_row(open_screen):
         await screen.until(lambda: screen.main.live.id == "session-1")
 
 
+@pytest.mark.key("app.tree.summariseWith")
 async def test_capital_s_asks_what_the_summary_should_look_at(open_screen):
     async with open_screen(entries=branched()) as screen:
         await screen.press("ctrl+t", "home", "S")
@@ -363,6 +380,7 @@ async def test_a_click_chooses_a_row(open_screen):
 # ---------------------------------------------------------------- preview
 
 
+@pytest.mark.key("app.tree.preview")
 async def test_the_preview_says_what_going_there_would_find(open_screen):
     async with open_screen(entries=branched()) as screen:
         changed = Destination(
