@@ -11,9 +11,12 @@ from typing import Protocol, runtime_checkable
 from pi_trio.approval import GateMode
 from pi_trio.commands import Command, CommandContext, Commands, Complete, Run
 from pi_trio.errors import UsageError
+from pi_trio.llm import demo
+from pi_trio.llm.key_shapes import find_key
 from pi_trio.llm.thinking import LEVELS
 from pi_trio.prompt_tree import PromptNode, prompt_tree
 from pi_trio.remote.interface import CommandInfo, Moved, Snapshot
+from pi_trio.remote.offers import KeepsKeys
 from pi_trio.view_commands import VIEW_COMMANDS
 
 __all__ = ["builtin_commands"]
@@ -101,7 +104,9 @@ async def _new(context: CommandContext, _arguments: str) -> None:
 
 async def _resume(context: CommandContext, arguments: str) -> None:
     if not arguments:
-        raise UsageError("Say which session: /resume PATH, or a part of its id.")
+        if not context.open_view("sessions", ""):
+            raise UsageError("Say which session: /resume PATH, or a part of its id.")
+        return
     snapshot = await context.runtime.open_session(arguments)
     await context.show(snapshot.session.id)
 
@@ -236,10 +241,37 @@ async def _import(context: CommandContext, arguments: str) -> None:
     context.tell("\n".join(lines))
 
 
+async def _login(context: CommandContext, arguments: str) -> None:
+    provider = arguments.split(maxsplit=1)[0] if arguments else ""
+    if find_key(arguments):
+        raise UsageError(
+            "Not stored: keys are asked for, so that none stands on the screen. Say /login alone."
+        )
+    if not context.open_view("login", provider):
+        context.tell(
+            f"Keys are not typed where they are seen: `pi-trio auth login {provider or 'PROVIDER'}`."
+        )
+
+
+async def _login_choices(context: CommandContext) -> Sequence[str]:
+    runtime = context.runtime
+    return [place.id for place in await runtime.key_places()] if isinstance(runtime, KeepsKeys) else ()
+
+
 async def _doctor(context: CommandContext, _arguments: str) -> None:
     if not isinstance(context.runtime, _Examines):
         raise _missing("/doctor")
     context.tell("\n".join(await context.runtime.doctor(context.session_id)))
+
+
+async def _tour(context: CommandContext, _arguments: str) -> None:
+    """The demo model, in a session of its own, shows what there is."""
+    runtime = context.runtime
+    session_id = (await runtime.new_session()).session.id
+    await runtime.set_model(session_id, demo.MODEL.reference)
+    await runtime.set_mode(session_id, "auto")
+    await runtime.prompt(session_id, demo.TOUR)
+    await context.show(session_id)
 
 
 async def _reload(context: CommandContext, _arguments: str) -> None:
@@ -295,7 +327,7 @@ def builtin_commands() -> Commands:
             _command("thinking", "show or choose how much it thinks", _thinking, "[LEVEL]", _level_choices),
             _command("mode", "show or choose what runs unasked", _mode, "[MODE]", _mode_choices),
             _command("new", "start another session", _new),
-            _command("resume", "open another session", _resume, "PATH or id"),
+            _command("resume", "open another session", _resume, "[PATH or id]"),
             _command("name", "show or choose the session's name", _name, "[NAME]"),
             _command("session", "what this session is", _session),
             _command("tree", "the prompts as a tree; go back before one", _tree, "[N]", _prompt_numbers),
@@ -304,7 +336,9 @@ def builtin_commands() -> Commands:
             _command("compact", "replace older messages by a summary", _compact, "[INSTRUCTIONS]"),
             _command("export", "write the session to an .html, .md or .jsonl file", _export, "[PATH]"),
             _command("import", "bring in what pi has", _import, "pi [--dry-run]"),
+            _command("login", "store the key of a provider", _login, "[PROVIDER]", _login_choices),
             _command("doctor", "look at everything that a start needs", _doctor),
+            _command("tour", "two minutes with the demo model: offline and free", _tour),
             _command("reload", "read settings, resources and extensions again", _reload),
             _command("trust", "this folder's own resources", _trust, "[yes|no|parent]", _trust_choices),
             *VIEW_COMMANDS,

@@ -48,8 +48,8 @@ class CommandContext(Protocol):
         """Open a view of the program's own when the command is done. False if it has none of the kind."""
 
 
-View: TypeAlias = Literal["settings", "theme", "mouse"]
-"""What only a screen has; all of it can be said with an argument, too."""
+View: TypeAlias = Literal["login", "mouse", "sessions", "settings", "theme"]
+"""What only a screen has; all of it can be had in another way, too."""
 
 Run: TypeAlias = Callable[[CommandContext, str], Awaitable[None]]
 Complete: TypeAlias = Callable[[CommandContext], Awaitable[Sequence[str]]]

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
+import signal
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
+from textual import events
 from textual.app import App
 from textual.binding import BindingType
 
 from pi_trio.errors import PiError
+from pi_tui.attention import Attention
 from pi_tui.bridge import Bridge, OpenRuntime
+from pi_tui.history import PromptHistory
 from pi_tui.screens.main import MainScreen
 from pi_tui.theme import Theme, bundled_folder
 from pi_tui.theme_choice import Themes
@@ -35,6 +41,8 @@ class PiApp(App[None]):
     `settle` comes before both, in the screen's thread, and may ask the user something.
     `themes` are those that can be chosen instead of `theme`, which `choice` means now;
     `save_theme` keeps another choice, and is called in a thread. `notices` are told first.
+    `history` has the prompts of earlier runs; `editor` is the command of the user's own editor, if
+    one was chosen.
 
     After the app has ended, `failure` is what the runtime raised or what kept it from
     starting, and `resume` the id of a session that has a file.
@@ -56,6 +64,8 @@ class PiApp(App[None]):
         keymap: Mapping[str, str] | None = None,
         messages: Sequence[str] = (),
         settle: Callable[[Ask], Awaitable[None]] | None = None,
+        history: PromptHistory | None = None,
+        editor: str | None = None,
     ) -> None:
         super().__init__(ansi_color=True)  # known before the theme is, since NO_COLOR is decided here
         self.failure: BaseException | None = None
@@ -64,10 +74,15 @@ class PiApp(App[None]):
         self._messages = messages
         self._settle = settle
         self._bridge: Bridge | None = None
+        self._lent = False
+        self._started = False
+        self._typed_early: list[events.Event] = []
+        self.attention = Attention(self._write_to_terminal, self._is_away, time.monotonic)
         self._keymap_chosen = dict(keymap or {})
         self._theme = theme
         self._notices = notices
-        self._main = MainScreen(theme, self._keymap_chosen)
+        self._history = history or PromptHistory()
+        self._main = MainScreen(theme, self._keymap_chosen, self._history, editor)
         self.theming = Theming(
             self, theme, themes or Themes([bundled_folder()]), choice or theme.name, self._main.say
         )
@@ -104,9 +119,20 @@ class PiApp(App[None]):
         """The terminal has answered."""
         self.theming.ground_told(event.dark)
 
-    def _start(self) -> None:
+    async def on_event(self, event: events.Event) -> None:
+        """What is typed before the first frame waits for the prompt."""
+        if isinstance(event, events.Key | events.Paste) and not self._started and not event.is_forwarded:
+            self._typed_early.append(event)
+        else:
+            await super().on_event(event)
+
+    async def _start(self) -> None:
+        self._started = True
+        for event in self._typed_early:
+            await super().on_event(event)
         if self._driver is not None:
             self.theming.start(self._driver.write)
+        self._main.do(asyncio.to_thread(self._history.load))
         self.run_worker(self._settle_and_start())
 
     async def _settle_and_start(self) -> None:
@@ -142,6 +168,43 @@ class PiApp(App[None]):
         """A runtime that ends by itself takes the screen with it."""
         self.failure = await bridge.ended() or self.failure
         self.exit(return_code=1)
+
+    @property
+    def last_answer(self) -> str:
+        """What the model said last in the current session, as far as it is loaded."""
+        live = self._main.live
+        return live.store.last_answer if live is not None else ""
+
+    def on_app_focus(self) -> None:
+        """The user is here again."""
+        self.attention.back()
+
+    def on_unmount(self) -> None:
+        """The program ends."""
+        self.attention.back()
+
+    def _is_away(self) -> bool:
+        return not self.app_focus
+
+    def _write_to_terminal(self, data: str) -> None:
+        """Textual has no way to send a title."""
+        if self._driver is not None and not self.is_headless and not self._lent:
+            self._driver.write(data)
+
+    def end_by(self, number: int) -> None:
+        """End because of a signal. ctrl+c in a program that has the terminal now is that program's."""
+        if not (number == signal.SIGINT and self._lent):
+            self.exit(return_code=128 + number)
+
+    @contextmanager
+    def lending_terminal(self) -> Iterator[None]:
+        """Leave the terminal to another program for a block, which must not raise."""
+        self._lent = True
+        try:
+            with self.suspend():
+                yield
+        finally:
+            self._lent = False
 
     def panic(self, *renderables: RenderableType) -> None:
         """End because something broke, which the exit status must tell. Textual leaves that to `exit`."""

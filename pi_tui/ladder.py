@@ -14,6 +14,7 @@ class Step(Enum):
 
     DISARM = "keep on"
     CLOSE_LIST = "close list"
+    STOP_EDITING = "leave it as it was"
     END_SEARCH = "end search"
     LEAVE_PANE = "back to prompt"
     STOP_SHELL = "stop command"
@@ -32,7 +33,8 @@ class Situation:
 
     `summarising` goes with or without a run, `shell` is a command of the user, `listing` says
     that completions are shown, `searching` that the pane is searched, and `owed` that an empty
-    Enter would continue the turn.
+    Enter would continue the turn. `in_queue`: the keys go to the messages that wait; `editing`: one
+    of them is in the prompt.
     """
 
     pane: str = "stream"
@@ -41,6 +43,8 @@ class Situation:
     shell: bool = False
     stopping: bool = False
     listing: bool = False
+    in_queue: bool = False
+    editing: bool = False
     searching: bool = False
     owed: bool = False
     draft: bool = False
@@ -63,11 +67,14 @@ def escape_step(now: Situation) -> Step:
         return Step.DISARM
     if now.listing:
         return Step.CLOSE_LIST
+    if now.editing:
+        return Step.STOP_EDITING
     if now.searching:
         return Step.END_SEARCH
     if now.in_pane:
         return Step.LEAVE_PANE
-    return _stopping(now)
+    stopping = _stopping(now)
+    return Step.LEAVE_PANE if now.in_queue and stopping is Step.NOTHING else stopping
 
 
 def _stopping(now: Situation) -> Step:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from pi_trio.approval import Answer
@@ -10,7 +10,8 @@ from pi_trio.errors import BusyError, PiError
 from pi_trio.events import QueueUpdate
 from pi_trio.hub import Envelope
 from pi_trio.llm.protocol import Model
-from pi_trio.remote.interface import CommandInfo, Moved, Runtime, Snapshot
+from pi_trio.messages import ImageContent
+from pi_trio.remote.interface import CommandInfo, Moved
 from pi_trio.resources.setting_changes import Scope, SettingInfo
 from pi_trio.session.digest import Digest
 from pi_trio.view_commands import with_settings
@@ -36,23 +37,23 @@ class LiveSession:
         self._bridge = bridge
         self._subscription = subscription
         self.store = SessionStore(subscription.snapshot)
+        self.unseen = False
+        """Whether a run has ended since somebody looked."""
 
     @classmethod
     async def open(
-        cls,
-        bridge: Bridge,
-        choose: Callable[[Runtime], Awaitable[Snapshot]],
-        changed: Callable[[LiveSession], None],
+        cls, bridge: Bridge, session_id: str, changed: Callable[[LiveSession], None]
     ) -> LiveSession:
-        """Open the session that `choose` gives. `changed` is called when its store has changed."""
-        chosen = await bridge.call(choose)
+        """Listen to a session that the runtime has open. `changed` is called when its store has changed."""
         early: list[Envelope] = []
         deliver: Callable[[list[Envelope]], None] = early.extend
-        subscription = await bridge.subscribe(chosen.session.id, lambda batch: deliver(batch))
+        subscription = await bridge.subscribe(session_id, lambda batch: deliver(batch))
         live = cls(bridge, subscription)
 
         def apply(batch: list[Envelope]) -> None:
+            was_running = live.store.running
             live.store.apply(batch)
+            live.unseen = live.unseen or (was_running and not live.store.running)
             changed(live)
 
         deliver = apply
@@ -66,8 +67,9 @@ class LiveSession:
         return self.store.session.id
 
     async def close(self) -> None:
-        """Stop listening. The session stays open, and a run in it goes on."""
+        """Stop listening, and close the session, which stops what runs in it. Its file stays."""
         await self._subscription.close()
+        await self._bridge.call(lambda runtime: runtime.close_session(self.id))
 
     async def load(self, ids: Sequence[str]) -> None:
         """Bring the bodies of entries into the store."""
@@ -82,16 +84,35 @@ class LiveSession:
 
     # ---------------------------------------------------------------- commands
 
-    async def say(self, text: str) -> None:
+    async def say(self, text: str, images: Sequence[ImageContent] = ()) -> None:
         """Send a prompt; while a run goes on, steer it."""
         try:
-            await self._bridge.call(lambda runtime: runtime.prompt(self.id, text))
+            await self._bridge.call(lambda runtime: runtime.prompt(self.id, text, images))
         except BusyError:
-            await self._bridge.call(lambda runtime: runtime.steer(self.id, text))
+            await self._bridge.call(lambda runtime: runtime.steer(self.id, text, images))
 
-    async def queue(self, text: str) -> None:
+    async def queue(self, text: str, images: Sequence[ImageContent] = ()) -> None:
         """Have a prompt wait until the agent would stop."""
-        await self._bridge.call(lambda runtime: runtime.follow_up(self.id, text))
+        await self._bridge.call(lambda runtime: runtime.follow_up(self.id, text, images))
+
+    async def edit_queued(self, item_id: str, text: str) -> None:
+        """Put another text in the place of one that waits."""
+        await self._bridge.call(lambda runtime: runtime.edit_queued(self.id, item_id, text))
+        await self._learn_queue()
+
+    async def remove_queued(self, item_id: str) -> None:
+        """Take one out that waits."""
+        await self._bridge.call(lambda runtime: runtime.remove_queued(self.id, item_id))
+        await self._learn_queue()
+
+    async def move_queued(self, item_id: str, place: int) -> None:
+        """Put one that waits in another place of its list."""
+        await self._bridge.call(lambda runtime: runtime.move_queued(self.id, item_id, place))
+        await self._learn_queue()
+
+    async def _learn_queue(self) -> None:
+        """While nothing runs no event tells what waits."""
+        self.store.queue = (await self._bridge.call(lambda runtime: runtime.snapshot(self.id))).queue
 
     async def abort(self) -> list[str]:
         """Stop the run, and hand back the texts that wait, with the store up to date."""
@@ -144,9 +165,13 @@ class LiveSession:
         """Run a slash command. None if the line is a text for the model."""
         told = await self._bridge.call(lambda runtime: run_command(runtime, self.id, line))
         if told is not None and told.session_id == self.id:
-            self.store.adopt(await self._bridge.call(lambda runtime: runtime.snapshot(self.id)))
+            await self.adopt()
             self._subscription.flush()
         return told
+
+    async def adopt(self) -> None:
+        """Take over what no event tells, such as another model."""
+        self.store.adopt(await self._bridge.call(lambda runtime: runtime.snapshot(self.id)))
 
     async def commands(self) -> list[CommandInfo]:
         """All slash commands of the session."""
@@ -184,7 +209,7 @@ class LiveSession:
         self.store.model = await self._bridge.call(
             lambda runtime: runtime.set_model(self.id, model.reference)
         )
-        self.store.adopt(await self._bridge.call(lambda runtime: runtime.snapshot(self.id)))
+        await self.adopt()
 
     async def set_thinking_level(self, level: str) -> None:
         """Think this much from the next request on."""

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from pi_trio.cli.attaching import add_token_argument, refuse_runtime_options
 from pi_trio.cli.options import add_session_arguments, make_parser, open_chosen_session, parse, runtime_config
 from pi_trio.errors import PiError
+from pi_trio.text import sanitise
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -73,7 +74,9 @@ def _report(app: PiApp, status: int, again: str) -> int:
     if app.left_behind:
         sys.stderr.write(f"pi-tui: left while it did not stop: {'; '.join(app.left_behind)}\n")
     if status == 0 and app.resume is not None:
-        sys.stdout.write(f"To go on with it: {again} --session {app.resume}\n")
+        answer = sanitise(app.last_answer)
+        sys.stdout.write(f"{answer}\n\n" if answer else "")
+        sys.stdout.write(f"To go on with it:\n{again} --session {app.resume}\n")
     return status
 
 
@@ -97,7 +100,7 @@ def _let_go_of_terminal() -> None:
 async def _run(app: PiApp) -> int:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        loop.add_signal_handler(number, app.exit, None, 128 + number)
+        loop.add_signal_handler(number, app.end_by, number)
     try:
         await app.run_async()
     finally:
@@ -121,6 +124,7 @@ def _make_app(namespace: argparse.Namespace, config: RuntimeConfig) -> PiApp:
 
     from pi_tui import terminal
     from pi_tui.app import PiApp
+    from pi_tui.history import PromptHistory
     from pi_tui.key_clashes import clashes
     from pi_tui.keymap import load_keymap
     from pi_tui.theme_choice import Themes
@@ -168,6 +172,8 @@ def _make_app(namespace: argparse.Namespace, config: RuntimeConfig) -> PiApp:
         notices=[notice for notice in (odd, *clashes(keymap)) if notice],
         keymap=keymap,
         messages=namespace.messages,
+        history=PromptHistory(None if config.no_session else config.agent_dir / "prompt-history.jsonl"),
+        editor=config.settings.external_editor,
     )
     if namespace.attach:
         from pi_tui.attached import choose_attached, open_attached

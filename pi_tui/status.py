@@ -15,6 +15,7 @@ from pi_tui.items.paint import Span
 from pi_tui.items.words import clock, money, tokens
 from pi_tui.keymap import NO_CHANGES, hint
 from pi_tui.ladder import Situation, escape_step
+from pi_tui.open_sessions import State
 from pi_tui.theme import Theme
 
 if TYPE_CHECKING:
@@ -56,8 +57,12 @@ def status_parts(
     message: str,
     theme: Theme,
     keymap: Mapping[str, str] = NO_CHANGES,
+    others: Mapping[State, int] | None = None,
 ) -> list[Part]:
-    """All parts, left to right. A `message` stands in the place of the key hints."""
+    """All parts, left to right. A `message` stands in the place of the key hints.
+
+    `others` counts the sessions that are open and not shown.
+    """
     if message:
         first = Part(((message, theme["warning"]),), 0)
     else:
@@ -67,7 +72,15 @@ def status_parts(
     usual = store.mode == "auto"
     mode = Part(((store.mode, theme["muted" if usual else "warning"]),), 5 if usual else 1)
     parts = [_model(store, theme), _context(store, theme), _cost(store, theme), _branch(store, theme)]
-    return [first, *parts, mode]
+    return [first, _others(others or {}, theme), *parts, mode]
+
+
+def _others(others: Mapping[State, int], theme: Theme) -> Part:
+    """How the other open sessions stand; that they are idle is worth no words where others are not."""
+    told = {state: count for state, count in others.items() if state is not State.IDLE} or others
+    wanted = State.ASKS in told or State.FAILED in told
+    words = " ".join(f"{state.sign} {count} {state.word}" for state, count in told.items())
+    return Part(((f"others: {words}", theme["warning" if wanted else "muted"]),) if words else (), 1)
 
 
 def key_hints(now: Situation, keymap: Mapping[str, str] = NO_CHANGES) -> str:
@@ -99,6 +112,10 @@ def _hinted(now: Situation) -> Mapping[str, str]:
         return {"app.tools.previous app.tools.next": "select", "app.tools.stop": "stop"}
     if now.listing:
         return {"tui.input.tab": "complete", "tui.editor.cursorUp tui.editor.cursorDown": "choose"}
+    if now.editing:
+        return {"tui.input.submit": "keep the change"}
+    if now.in_queue:
+        return {"app.queue.edit": "edit", "app.queue.up app.queue.down": "choose"}
     if now.busy and now.draft:
         return {"tui.input.submit": "steer", "tui.input.tab": "queue"}
     if now.draft:
@@ -112,6 +129,8 @@ def rule_label(store: SessionStore | None, now: Situation, tick: int) -> str:
     """What goes on, in the line above the prompt; empty while nothing does."""
     if store is not None and store.lost is not None:
         return f"{store.lost.reason}; trying again"
+    if now.editing:
+        return "editing a message that waits"
     if store is None or not (now.busy or now.shell):
         return ""
     if now.stopping:

@@ -54,6 +54,7 @@ from pi_trio.messages import (
     text_of,
 )
 from pi_trio.remote.interface import SessionInfo, Snapshot
+from pi_trio.remote.offers import Surroundings
 from pi_trio.session.scan import head_of
 from pi_trio.session.tree import EntryHead
 from pi_tui.bodies import is_answer, item_kind, message_of
@@ -79,6 +80,7 @@ class SessionStore:
         self._notices = 0
         self._waiting: list[Envelope] = []
         self.shell: Shell | None = None
+        self.surroundings: Surroundings | None = None
         self.lost: ConnectionChanged | None = None
         self.reset(snapshot)
 
@@ -155,6 +157,14 @@ class SessionStore:
         """Take over what a command may have changed and no event tells."""
         self.model, self.thinking_level = snapshot.model, snapshot.thinking_level
         self.mode, self.session, self.notice = snapshot.mode, snapshot.session, snapshot.notice
+        self._renew_welcome()
+
+    def look_around(self, surroundings: Surroundings | None) -> None:
+        """Take in what there is around the session."""
+        self.surroundings = surroundings
+        self._renew_welcome()
+
+    def _renew_welcome(self) -> None:
         for item in self.items:
             item.version += item.kind == "welcome"  # it tells all of these
 
@@ -177,6 +187,14 @@ class SessionStore:
     def prompts(self) -> list[str]:
         """The texts of the user's prompts on this path, as far as they are loaded."""
         return [text_of(item.message.content) for item in self.items if isinstance(item.message, UserMessage)]
+
+    @property
+    def last_answer(self) -> str:
+        """The text of the last answer on this path that has one and is loaded."""
+        answers = (
+            item.message for item in reversed(self.items) if isinstance(item.message, AssistantMessage)
+        )
+        return next((text for answer in answers if (text := text_of(answer.content).strip())), "")
 
     @property
     def turn_number(self) -> int:

@@ -7,6 +7,7 @@ which would abort the run. Both are rewritten into the forms that it reads right
 It looks for a lone Escape every 100 ms, and gives up on any sequence as soon as on that one;
 here an Escape is one after 25 ms, and a sequence that a slow line cut in two is waited for.
 
+It looks at each letter of a paste; here a paste of a megabyte is one piece.
 It types what a terminal says of the colour of its ground; here that becomes a message.
 
 Its writer dies when the terminal is gone, and whoever writes next waits for ever. And a byte
@@ -23,8 +24,9 @@ import select
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
+from io import StringIO
 
-from textual import constants
+from textual import constants, events
 from textual._time import get_time
 from textual._xterm_parser import XTermParser
 from textual.driver import Driver
@@ -32,6 +34,7 @@ from textual.drivers import linux_driver
 from textual.drivers._writer_thread import WriterThread
 from textual.message import Message
 
+from pi_tui.extended_keys import plain_keys
 from pi_tui.replies import is_certain, is_dark, split_replies
 
 __all__ = [
@@ -55,11 +58,16 @@ def normalise_keys(data: str) -> str:
         return data
     data = _ALT_LETTER.sub("\x1b[1;3\\1", data)
     data = _ALT_TILDE.sub("\x1b[\\1;3~", data)
-    return data.replace("\x1b\r", "\x1b[13;3u")
+    return plain_keys(data.replace("\x1b\r", "\x1b[13;3u"))
 
 
 ESCAPE_WAIT = constants.ESCAPE_DELAY if "ESCDELAY" in os.environ else 0.025
 """Seconds after which an ESC with nothing behind it is the Escape key."""
+
+PASTE_BEGINS, PASTE_ENDS = "\x1b[200~", "\x1b[201~"
+
+_PASTE_BEGUN = re.compile(r"\x1b\[20?0?\Z")
+"""What is known to be the beginning of a paste, or of a function key, whose rest is on its way."""
 
 SEQUENCE_WAIT = 0.5
 """Seconds after which the beginning of a sequence is taken for keys that were typed."""
@@ -89,10 +97,12 @@ class KeyParser(XTermParser):
         self._held = ""
         self._held_alone = False
         self._held_until = 0.0
+        self._paste: StringIO | None = None
+        self._begun = ""
         super().__init__(debug)
 
     def feed(self, data: str) -> Iterator[Message]:
-        """Read what arrived; see `Parser.feed`."""
+        """Read what arrived; see `Parser.feed`. Nothing at all is the end of the input."""
         if not data:
             yield from super().feed(data)
             return
@@ -115,10 +125,41 @@ class KeyParser(XTermParser):
             self._timeout_time = 0.0
         yield from super().tick()
 
-    def _read(self, keys: str) -> Iterator[Message]:
+    def _read(self, data: str) -> Iterator[Message]:
+        """Take in what is no reply: pastes, and everything else."""
+        if self._paste is not None:
+            yield from self._more_pasted(data)
+            return
+        data, self._begun = self._begun + data, ""
+        before, begin, rest = data.partition(PASTE_BEGINS)
+        if not begin:
+            cut = _PASTE_BEGUN.search(data)
+            self._begun = cut[0] if cut else ""
+            yield from self._keys(data.removesuffix(self._begun))
+            return
+        yield from self._keys(before)
+        self._paste = StringIO()
+        yield from self._more_pasted(rest)
+
+    def _more_pasted(self, data: str) -> Iterator[Message]:
+        """Take in more of a paste. Textual would look at each letter, a second or more for a million."""
+        paste = self._paste or StringIO()
+        paste.seek(max(paste.tell() - len(PASTE_ENDS) + 1, 0))  # its end may have come in pieces
+        tail = paste.read() + data
+        paste.write(data)
+        if PASTE_ENDS not in tail:
+            return
+        text, _, rest = paste.getvalue().partition(PASTE_ENDS)
+        self._paste = None
+        yield events.Paste(text.replace("\x00", ""))
+        yield from self._read(rest)
+
+    def _keys(self, keys: str) -> Iterator[Message]:
+        """Take in keys and reports."""
+        keys = normalise_keys(keys)
         if not keys:
             return
-        yield from super().feed(normalise_keys(keys))
+        yield from super().feed(keys)
         if self._timeout_time is not None and not keys.endswith("\x1b"):
             self._timeout_time = get_time() + SEQUENCE_WAIT
 

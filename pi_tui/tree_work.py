@@ -83,6 +83,10 @@ class TreeWork:
         self._places.pop()
         self._arrive("", stopped)
 
+    def forget(self, session_id: str) -> None:
+        """A session is open no more: no way leads back to it."""
+        self._places = [place for place in self._places if place[0] != session_id]
+
     async def _part(self, target_id: str, *, before: bool, notice: str) -> None:
         place = (self._live.id, self._live.store.leaf_id)
         moved = await self._live.fork(target_id, before=before)

@@ -8,25 +8,36 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
 
 from pi_trio.errors import PiError, UsageError
-from pi_tui.hints import Hint, argument_hints, command_hints
+from pi_tui.hints import Hint, argument_hints, command_hints, file_hints
+from pi_tui.open_sessions import OpenSessions, State, state_of
+from pi_tui.pictures import load_image
+from pi_tui.queueing import Queueing
 from pi_tui.tree_work import TreeWork
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from pi_trio.approval import Question
     from pi_trio.commands import View as OwnView
     from pi_trio.llm.protocol import Model
     from pi_trio.remote.interface import CommandInfo, Runtime, Snapshot
     from pi_tui.bridge import Bridge
     from pi_tui.live import LiveSession
+    from pi_tui.offered import Offered
     from pi_tui.screens.question import Reply
+    from pi_tui.screens.sessions import Choice
     from pi_tui.store import SessionStore
     from pi_tui.widgets.prompt import Delivery, Prompt
 
 __all__ = ["View", "Work"]
+
+
+FIRST_KEYS = 0.3
+"""Seconds in which a new screen has the processor for itself: looking around imports a lot."""
 
 
 class View(Protocol):
@@ -37,6 +48,9 @@ class View(Protocol):
 
     async def show(self, store: SessionStore) -> None:
         """Show a session in the place of the one before."""
+
+    def do(self, task: Coroutine[Any, Any, None]) -> None:
+        """Run something beside the keys; what the runtime refuses is said."""
 
     def announce(self, live: LiveSession) -> None:
         """Events of a session have arrived."""
@@ -64,21 +78,27 @@ class View(Protocol):
 
 
 class Work:
-    """One session at a time, None before `begin`. `stopping` and `summarising` say what goes on,
+    """Shows one session at a time, none before `begin`. `stopping` and `summarising` say what goes on,
     `commands` what may follow a slash, `tree` is what is done in the session tree.
     """
 
     def __init__(self, view: View) -> None:
-        self.live: LiveSession | None = None
+        self.sessions = OpenSessions()
+        self.queueing = Queueing(view)
         self.stopping = False
         self.summarising = False
         self._view = view
         self._bridge: Bridge | None = None
         self._sending = asyncio.Lock()
-        self._unsent: list[tuple[str, Delivery]] = []
+        self._unsent: list[Prompt.Submitted] = []
         self._drafts: dict[str, str] = {}
         self.commands: list[CommandInfo] = []
         self.tree = TreeWork(self, view)
+
+    @property
+    def live(self) -> LiveSession | None:
+        """The session that is shown."""
+        return self.sessions.shown
 
     @property
     def sending(self) -> bool:
@@ -107,34 +127,109 @@ class Work:
         await self.switch(choose)
         for text in messages:
             await self._deliver(text, "follow_up" if self._store.running else "send")
-        for text, delivery in self._unsent:
-            await self.submit(text, delivery)
+        unsent, self._unsent = self._unsent, []
+        for each in unsent:
+            await self.submit(each)
 
     async def switch(self, choose: Callable[[Runtime], Awaitable[Snapshot]]) -> None:
-        """Show another session. The one before keeps its draft and stays open in the runtime, where a
-        run in it goes on.
-        """
+        """Show another session. The one before keeps its draft and stays open: what runs in it goes on."""
         from pi_tui.items.welcome import suggestions
-        from pi_tui.live import LiveSession
 
-        assert self._bridge is not None  # noqa: S101  # `begin` came before
-        prompt = self._view.prompt
-        draft = prompt.take_draft() if self.live is not None else ""  # what is typed from now on is not its
+        self.queueing.stop()
+        prompt, before = self._view.prompt, self.live
+        draft = prompt.take_draft() if before is not None else ""  # what is typed from now on is not its
         try:
-            live = await LiveSession.open(self._bridge, choose, self._view.announce)
+            live = await self._opened(choose)
         except PiError:
             prompt.put_back([draft])
             raise
-        if self.live is not None:
-            await self.live.close()
-            self._drafts[self.live.id] = draft
-        self.live = live
+        if before is not None:
+            self._drafts[before.id] = draft
+        self.sessions.show(live)
+        prompt.forget_edits()
         prompt.put_back([self._drafts.pop(live.id, "")])
         await self._view.show(live.store)
+        if before is not None and before is not live and not draft:
+            await self._close_if_empty(before)
         prompt.remember(live.store.prompts())
         prompt.suggestions = () if live.store.heads else suggestions(live.store.model)
         prompt.put_back(await live.take_returned())
         await self._learn_commands()
+        self._view.sync()
+        if not live.store.heads:
+            self._view.do(self._look_around(live))
+
+    async def _look_around(self, live: LiveSession) -> None:
+        """What the first screen tells of the place, once it is there and the first keys are answered."""
+        await asyncio.sleep(FIRST_KEYS)
+        if self.live is not live:
+            return  # it may be closed, and will be looked at again if it is shown again
+        live.store.look_around(await self.offered.surroundings(live.id))
+        self._view.sync()
+
+    async def _opened(self, choose: Callable[[Runtime], Awaitable[Snapshot]]) -> LiveSession:
+        """The session that `choose` gives, which may be open here already."""
+        from pi_tui.live import LiveSession
+
+        bridge = self.bridge
+        chosen = await bridge.call(choose)
+        known = self.sessions.get(chosen.session.id)
+        return known or await LiveSession.open(bridge, chosen.session.id, self._view.announce)
+
+    async def _close_if_empty(self, live: LiveSession) -> None:
+        """A session in which nothing was ever said is not worth keeping open."""
+        store = live.store
+        if not (store.heads or store.running or store.shell is not None):
+            await self.close(live)
+
+    async def close(self, live: LiveSession) -> None:
+        """Close a session that is not shown, which stops what runs in it. Its file stays."""
+        self.sessions.drop(live.id)
+        self._drafts.pop(live.id, None)
+        self.tree.forget(live.id)
+        await live.close()
+        self._view.sync()
+
+    async def next_session(self) -> None:
+        """Show the next open session; one that needs the user comes first."""
+        needy = self.sessions.next(lambda live: state_of(live) in (State.ASKS, State.FAILED, State.UNSEEN))
+        live = needy or self.sessions.next()
+        if live is None:
+            self._view.tell("no other session is open")
+            return
+        await self.switch(lambda runtime: runtime.snapshot(live.id))
+
+    @property
+    def bridge(self) -> Bridge:
+        """The way to the runtime, from `begin` on."""
+        assert self._bridge is not None  # noqa: S101
+        return self._bridge
+
+    @property
+    def offered(self) -> Offered:
+        """What the runtime offers besides sessions."""
+        from pi_tui.offered import Offered
+
+        return Offered(self.bridge)
+
+    async def show_chosen(self, choice: Choice) -> None:
+        """Show a session that was chosen in the list, or a copy of it that works in another folder."""
+        from pi_tui.offered import copy_session
+
+        row = choice.row
+        if choice.folder and row.path is not None:
+            path = row.path
+            await self.switch(lambda runtime: copy_session(runtime, path, choice.folder))
+        elif row.state is not None:
+            await self.switch(lambda runtime: runtime.snapshot(row.id))
+        else:
+            await self.switch(lambda runtime: runtime.open_session(row.path or row.id))
+
+    async def log_in(self, live: LiveSession, provider: str, key: str) -> None:
+        """Store a key. A session that has the demo model for want of one gets a model of the provider."""
+        path = await self.offered.store_key(live.id, provider, key)
+        await live.adopt()
+        live.store.say(f"The key of {provider} is stored in {path}.")
         self._view.sync()
 
     async def _learn_commands(self) -> None:
@@ -161,21 +256,25 @@ class Work:
 
     # ---------------------------------------------------------------- sending
 
-    async def submit(self, text: str, delivery: Delivery) -> None:
+    async def submit(self, sent: Prompt.Submitted) -> None:
         """Do what was written: a command of the user, a slash command, or a text for the model."""
+        text = sent.text
         if self.live is None:
-            self._unsent.append((text, delivery))
+            self._unsent.append(sent)
+        elif self.queueing.editing is not None:
+            await self.queueing.finish(text)
         elif text.startswith("!"):
             await self._shell(text)
         elif not (text.startswith("/") and await self._command(text)):
-            await self._deliver(text, delivery)
+            await self._deliver(text, sent.delivery, sent.images)
 
-    async def _deliver(self, text: str, delivery: Delivery) -> None:
+    async def _deliver(self, text: str, delivery: Delivery, images: Sequence[Path] = ()) -> None:
         """Send one text after the other: side by side, the runtime may take them in any order."""
         live = self._now
         async with self._sending:
             try:
-                await (live.queue(text) if delivery == "follow_up" else live.say(text))
+                attached = [await asyncio.to_thread(load_image, path) for path in images]
+                await (live.queue(text, attached) if delivery == "follow_up" else live.say(text, attached))
             except PiError:
                 self._view.prompt.put_back([text])
                 raise
@@ -226,6 +325,11 @@ class Work:
     async def argument_hints(self, text: str) -> list[Hint]:
         """What may follow a command."""
         return argument_hints(text, await self._now.complete(text))
+
+    async def file_hints(self, word: str) -> list[Hint]:
+        """The files that an `@word` may name."""
+        wanted = word[1:].lstrip('"')
+        return file_hints(word, await self.offered.complete_file(self._now.id, wanted))
 
     async def continue_turn(self) -> None:
         """Go on where an answer is owed or was cut off."""

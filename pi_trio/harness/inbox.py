@@ -144,6 +144,11 @@ class Inbox:
         old = self._lists[target][place]
         return self.splice(target, place, 1, (InboxItem.new(message, parked=old.parked),))
 
+    def message(self, item_id: str) -> AgentMessage:
+        """One message that waits. Raises `UsageError` if it does not."""
+        target, place = self._find(item_id)
+        return self._lists[target][place].message
+
     def remove(self, item_id: str) -> Splice | None:
         """Take one item out for good. Raises `UsageError` if it does not wait."""
         target, place = self._find(item_id)

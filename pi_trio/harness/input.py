@@ -76,8 +76,11 @@ class Input(ABC):
         self._insert("next-turn", user_message(text, images), parked=True)
 
     def edit_queued(self, item_id: str, text: str) -> None:
-        """Put another text in the place of one that waits. Raises `UsageError` if it does not."""
-        self._tell_change(self.inbox.replace(item_id, user_message(text, ())))
+        """Put another text in the place of one that waits; its images stay. Raises `UsageError` if it
+        does not wait.
+        """
+        images = _images_of(self.inbox.message(item_id))
+        self._tell_change(self.inbox.replace(item_id, user_message(text, images)))
 
     def remove_queued(self, item_id: str) -> None:
         """Take one out that waits. Raises `UsageError` if it does not."""
@@ -182,3 +185,8 @@ def user_message(text: str, images: Iterable[ImageContent]) -> UserMessage:
     if not text.strip() and not images:
         raise UsageError("There is nothing to send: the text is blank.")
     return UserMessage.of(text, images)
+
+
+def _images_of(message: AgentMessage) -> list[ImageContent]:
+    content = message.content if isinstance(message, UserMessage) else ()
+    return [] if isinstance(content, str) else [block for block in content if isinstance(block, ImageContent)]

@@ -23,6 +23,7 @@ from pi_trio.harness.destination import FileRecords
 from pi_trio.harness.finding import find_entries
 from pi_trio.harness.furnishing import Furnishing
 from pi_trio.harness.harness import AgentHarness, HarnessOptions
+from pi_trio.harness.offers import Offers
 from pi_trio.harness.preferences import change_preference, setting_files
 from pi_trio.harness.questions import Questions
 from pi_trio.harness.shell import UserShell
@@ -71,7 +72,7 @@ async def open_runtime(config: RuntimeConfig) -> AsyncIterator[LocalRuntime]:
     """
     async with in_nursery(partial(LocalRuntime, config)) as runtime:
         if not config.demo and runtime.registry.default_model().provider == "demo":
-            await runtime.registry.discover()  # no key for anybody: perhaps a model runs here
+            await runtime.discover_local()  # no key for anybody: perhaps a model runs here
         yield runtime
 
 
@@ -89,10 +90,11 @@ class _Hosted:
     records: FileRecords
 
 
-class LocalRuntime:
+class LocalRuntime(Offers):
     """Holds sessions and runs them in `nursery`. See `pi_trio.remote.interface.Runtime`."""
 
     def __init__(self, config: RuntimeConfig, nursery: trio.Nursery) -> None:
+        super().__init__()
         self.config = config
         self.registry: Models = Models(config.agent_dir, _environment(config))
         self.repository: SessionRepository = SessionRepository(
@@ -125,35 +127,35 @@ class LocalRuntime:
 
     async def new_session(self, parent_session: str | None = None) -> Snapshot:
         """See `Runtime`. `parent_session` is the file of the session that this one goes on from."""
-        return self._host(self._create(parent_session))
+        return self.host(self._create(parent_session))
 
     async def session_of(self, session_id: str) -> Snapshot:
         """See `Files`."""
         path = self.repository.path_of(session_id)
         if path is not None:
             return await self.open_session(str(path))
-        return self._host(self._create(session_id=session_id))
+        return self.host(self._create(session_id=session_id))
 
     async def fork_file(self, reference: str) -> Snapshot:
         """See `Files`."""
         source = self.repository.open(reference, writable=False)
         try:
-            return self._host(self.repository.copy(source))
+            return self.host(self.repository.copy(source))
         finally:
             source.close()
 
     async def continue_session(self) -> Snapshot:
         """See `Runtime`."""
         latest = self.repository.latest()
-        return self._host(self._create()) if latest is None else await self.open_session(str(latest))
+        return self.host(self._create()) if latest is None else await self.open_session(str(latest))
 
     async def open_session(self, reference: str) -> Snapshot:
         """See `Runtime`."""
         if reference in self._hosted:
             return self._snapshot(reference)
         path = self.repository.find(reference)
-        known = self._already_open(path)
-        return self._snapshot(known) if known else self._host(self.repository.open(str(path.absolute())))
+        known = self.open_file(path)
+        return self._snapshot(known) if known else self.host(self.repository.open(str(path.absolute())))
 
     async def close_session(self, session_id: str) -> None:
         """See `Runtime`."""
@@ -332,7 +334,7 @@ class LocalRuntime:
         fork, text = self.repository.fork(source, target_id, position)
         if self.config.no_session:
             fork.path = None
-        self._host(fork)
+        self.host(fork)
         return Moved(session_id=fork.id, leaf_id=fork.get_leaf_id(), text=text)
 
     # ------------------------------------------------------------------ models
@@ -453,15 +455,24 @@ class LocalRuntime:
             raise UsageError(f"The session {session_id} is not open.")
         return hosted
 
-    def _already_open(self, path: Path) -> str | None:
-        """The id of the open session of this file, which nobody else may write now."""
+    def model_of(self, session_id: str) -> Model:
+        """See `Offers`."""
+        return self._open(session_id).harness.model
+
+    def folder_of(self, session_id: str) -> Path:
+        """See `Offers`."""
+        return self._open(session_id).environment.cwd
+
+    def open_file(self, path: Path) -> str | None:
+        """See `Offers`. Nobody else may write this file now."""
         for session_id, hosted in self._hosted.items():
             ours = hosted.harness.session.path
             if ours is not None and ours.resolve() == path.resolve():
                 return session_id
         return None
 
-    def _host(self, session: Session) -> Snapshot:
+    def host(self, session: Session) -> Snapshot:
+        """See `Offers`."""
         choice = choose_model(self.config, self.registry, session)
         cwd = Path(session.cwd) if Path(session.cwd or "?").is_dir() else self.config.cwd
         furnishing = Furnishing(self.config if cwd == self.config.cwd else self.config.at(cwd))

@@ -15,11 +15,12 @@ from attrs import frozen
 
 from pi_trio.codec import dumps
 from pi_trio.llm.builder import AnswerBuilder
+from pi_trio.llm.demo_tour import STEPS, TOUR
 from pi_trio.llm.playback import Beat, Playback
 from pi_trio.llm.protocol import Context, Model, ModelCost, StreamOptions
 from pi_trio.messages import AssistantMessage, LlmMessage, ToolResultMessage, Usage, UserMessage, text_of
 
-__all__ = ["API", "MODEL", "PROVIDER", "stream"]
+__all__ = ["API", "MODEL", "PROVIDER", "TOUR", "stream"]
 
 API = "demo"
 PROVIDER = "demo"
@@ -101,10 +102,12 @@ def _usage(context: Context, answer: _Answer) -> Usage:
 
 
 def _answer(context: Context) -> _Answer:
+    prompt = _last_prompt(context.messages)
+    if prompt.strip() == TOUR:
+        return _tour(context)
     results = _results_at_the_end(context.messages)
     if results:
         return _Answer("The tools have answered. I sum up what came back.", _report(results))
-    prompt = _last_prompt(context.messages)
     if "<conversation>" in prompt or prompt.lstrip().startswith("# Conversation"):
         return _Answer("A summary is wanted.", _summary(prompt, context.messages))
     tools = {tool.name for tool in context.tools}
@@ -118,6 +121,17 @@ def _answer(context: Context) -> _Answer:
         )
     names = _names([call.tool for call in calls])
     return _Answer(f"This is work for {names}.", f"I use {names}.\n\n", calls)
+
+
+def _tour(context: Context) -> _Answer:
+    """The next step of the tour; one that was stopped is over."""
+    prompts = [at for at, message in enumerate(context.messages) if isinstance(message, UserMessage)]
+    said = sum(isinstance(message, AssistantMessage) for message in context.messages[prompts[-1] :])
+    step = STEPS[min(said, len(STEPS) - 1)]
+    if all(tool.name != "bash" for tool in context.tools):
+        return _Answer("There are no commands here, so I only tell it.", "".join(each.text for each in STEPS))
+    calls = [_Call("bash", {"command": command}) for command in step.commands]
+    return _Answer("The tour goes on.", step.text, calls)
 
 
 def _names(tools: Sequence[str]) -> str:

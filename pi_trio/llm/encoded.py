@@ -36,8 +36,8 @@ class Encodings:
             self._made[made.key] = made
         return cast("T", made.result)
 
-    def _forget(self, made: weakref.ref[Any]) -> None:
-        self._made.pop(cast("_Made", made).key, None)
+    def _forget(self, made: Any) -> None:  # also when the program ends, and no module can be asked any more
+        self._made.pop(made.key, None)
 
 
 class _Made(weakref.ref[Any]):

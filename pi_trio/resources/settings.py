@@ -152,6 +152,9 @@ class Settings:
     shell_path: Annotated[str | None, _text, "the shell of the bash tool"] = None
     shell_command_prefix: Annotated[str | None, _text, "a line before each command of the bash tool"] = None
     theme: Annotated[str, _text, "the colours of the screen"] = "system"
+    external_editor: Annotated[
+        str | None, _text, "the command that edits a prompt; without it, that in $VISUAL or $EDITOR"
+    ] = None
     http_proxy: Annotated[str | None, _text, "proxy for providers; without it, that of the environment"] = (
         None
     )
@@ -170,7 +173,7 @@ class Settings:
 
 _PI_ONLY = """
     $schema modelThinkingLevels thinkingBudgets enabledModels hideThinkingBlock showCacheMissNotices
-    cacheWarming externalEditor doubleEscapeAction treeFilterMode codemode
+    cacheWarming doubleEscapeAction treeFilterMode codemode
     sessionShareDestination compaction.modelOverrides branchSummary.skipPrompt quietStartup tuiMode
     fullscreenExitOutput fullscreenScrollbar fullscreenCopyOnSelect fullscreenWheelScrollLines
     editorPaddingX outputPad autocompleteMaxVisible showHardwareCursor terminal images markdown
@@ -181,7 +184,7 @@ _PI_ONLY = """
 """
 """Keys of pi's that have no effect here. A file shared with pi is not full of mistakes."""
 
-GLOBAL_ONLY = frozenset({"defaultProjectTrust", "cacheWarming", "httpProxy", "maxCost"})
+GLOBAL_ONLY = frozenset({"defaultProjectTrust", "cacheWarming", "httpProxy", "maxCost", "externalEditor"})
 """Keys that a project cannot set: they are about the person and their money, or about trust itself."""
 
 

@@ -3,30 +3,32 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 
+from rich.cells import cell_len
 from textual.strip import Strip
 
 from pi_trio.approval import GateMode
 from pi_trio.llm import demo
 from pi_trio.llm.protocol import Model
 from pi_trio.remote.interface import SessionInfo
-from pi_tui.items.paint import BOLD, Look, indented, line, painted, wrapped
-from pi_tui.items.words import short_path
+from pi_trio.remote.offers import Surroundings
+from pi_tui.items.paint import BOLD, Look, Span, indented, line, painted, wrapped
+from pi_tui.items.words import plural, short_path
 
 __all__ = ["suggestions", "welcome"]
 
 LABEL = 9
 """Cells of the words at the left."""
 
-_SUGGESTIONS = (
-    "explain this repository",
-    "find a failing test and fix it",
-    "what can you do here?",
-)
-_DEMO_SUGGESTIONS = (
-    "list . and run `ls -la`",
-    "run `sleep 5`",
-    "what can you do here?",
+_SUGGESTIONS = ("explain this repository", "find a failing test and fix it", "/tour")
+_DEMO_SUGGESTIONS = ("list . and run `ls -la`", "run `sleep 5`", "/tour")
+_TOUR = ": two minutes, demo model, offline, free"
+
+_COMMANDS = (
+    ("/login", "paste a key", "/model", "another model, local ones too"),
+    ("/import pi", "bring over sessions and keys", "/doctor", "check this machine"),
+    ("/resume", "an earlier session", "/trust", "this folder's own resources"),
 )
 
 
@@ -42,27 +44,71 @@ _TOOLS = {
 }
 
 
-def welcome(session: SessionInfo, model: Model, notice: str, mode: GateMode, look: Look) -> list[Strip]:
-    """The page of a session in which nothing was said yet; `notice` names model, key and price."""
-    muted, text = look.theme["muted"], look.theme["text"]
+def welcome(
+    session: SessionInfo,
+    model: Model,
+    notice: str,
+    mode: GateMode,
+    around: Surroundings | None,
+    look: Look,
+) -> list[Strip]:
+    """The page of a session in which nothing was said yet; `notice` names model, key and price.
+
+    What is `around` comes a moment later.
+    """
+    muted, text, accent = look.theme["muted"], look.theme["text"], look.theme["accent"]
+    home = os.environ.get("HOME", "")
 
     def rows(label: str, body: str) -> list[Strip]:
         rest = (" " * LABEL, muted)
         return indented(wrapped(body, look.width - LABEL, text), (label.ljust(LABEL), muted), rest)
 
-    where = short_path(session.cwd, os.environ.get("HOME", ""))
+    version = f" {around.version}" if around else ""
+    place = f" in {short_path(session.cwd, home)}"
     strips = [
-        line(look.width, [("pi_trio", look.theme["accent"] + BOLD), (f" in {where}", text)]),
+        *_heading([(f"pi_trio{version}", accent + BOLD), (place, text)], (_place(around), muted), look),
         _blank(look),
         *rows("model", notice),
         *rows("", "nothing sent, nothing spent until your first Enter"),
-        *rows("tools", _TOOLS[mode]),
-        _blank(look),
     ]
+    for label, fact in zip(("also", *[""] * 9), _also(around, home), strict=False):
+        strips += rows(label, fact)
+    strips += [*rows("tools", _TOOLS[mode]), _blank(look)]
     for number, suggestion in enumerate(suggestions(model), 1):
-        strips.append(line(look.width, [(f"{number}  ", look.theme["accent"]), (suggestion, text)]))
-    strips.append(line(look.width, [("   (a number fills the prompt; Enter sends)", muted)]))
-    return strips
+        about = _TOUR if suggestion == "/tour" else ""
+        strips.append(line(look.width, [(f"{number}  ", accent), (suggestion, text), (about, muted)]))
+    strips += [line(look.width, [("   (a number fills the prompt; Enter sends)", muted)]), _blank(look)]
+    return strips + [_commands(pair, look) for pair in _COMMANDS]
+
+
+def _heading(where: list[Span], about: Span, look: Look) -> list[Strip]:
+    """One line, or two where the path is long."""
+    room = look.width - sum(cell_len(text) for text, _ in where)
+    if cell_len(about[0]) <= room:
+        return [line(look.width, [*where, about])]
+    return [line(look.width, where), line(look.width, [(about[0].removeprefix(" · "), about[1])])]
+
+
+def _place(around: Surroundings | None) -> str:
+    if around is None:
+        return ""
+    sessions = plural(around.sessions, "session") if around.sessions else "no sessions"
+    return f" · {sessions} here · {around.trust}"
+
+
+def _also(around: Surroundings | None, home: str) -> Iterator[str]:
+    """What else there is to work with."""
+    if around is not None:
+        yield from around.local
+        if around.pi:
+            yield f"pi in {short_path(around.pi, home)}"
+
+
+def _commands(pair: tuple[str, str, str, str], look: Look) -> Strip:
+    accent, muted = look.theme["accent"], look.theme["muted"]
+    first, about, second, also = pair
+    spans = [(f"{first:<12}", accent), (f"{about:<30}", muted), (f"{second:<9}", accent), (also, muted)]
+    return line(look.width, spans)
 
 
 def _blank(look: Look) -> Strip:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from pi_trio.errors import PiError, UsageError
 from pi_tui.keymap import key_label, keys_now, keys_of
 from pi_tui.theme import Theme
+from pi_tui.widgets.prompt import Prompt
 
 if TYPE_CHECKING:
     from pi_trio.commands import View
@@ -77,7 +78,7 @@ class Choosing:
         if command.argument_hint:
             self._screen.prompt.begin(f"/{command.name} ")
         else:
-            await self._screen.work.submit(f"/{command.name}", "send")
+            await self._screen.work.submit(Prompt.Submitted(f"/{command.name}", "send"))
 
     # ---------------------------------------------------------------- theme
 

@@ -22,8 +22,10 @@ KEY_CELLS = 19
 
 _TITLES: dict[Area, str] = {
     "prompt": "In the prompt",
+    "queue": "In the messages that wait",
     "tree": "In the session tree",
     "tools": "In the tool pane",
+    "sessions": "In the list of sessions",
     "question": "When a call waits for your answer",
     "everywhere": "Everywhere",
 }

@@ -6,8 +6,9 @@ panes are mounted when the runtime has one to show.
 
 from __future__ import annotations
 
-from collections.abc import Coroutine, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from textual import events, work
 from textual.app import ComposeResult
@@ -19,23 +20,28 @@ from textual.timer import Timer
 from textual.widgets import Static
 
 from pi_trio.errors import PiError
-from pi_tui.hints import wants_argument
+from pi_tui.hints import Hint, wants_argument
+from pi_tui.history import PromptHistory
 from pi_tui.ladder import Situation, Step, clear_step, escape_step, exit_step
 from pi_tui.layout import Pane, arrange
+from pi_tui.outside import edit_outside
+from pi_tui.pictures import clipboard_image
 from pi_tui.screens.asking import Asking
 from pi_tui.screens.choosing import Choosing
 from pi_tui.screens.help import HelpScreen
 from pi_tui.screens.tree_keys import TreeKeys
 from pi_tui.status import rule_label, status_parts
 from pi_tui.theme import Theme
-from pi_tui.widgets.chrome import QueueLines, Rule, StatusLine, TabStrip
+from pi_tui.widgets.chrome import Rule, StatusLine, TabStrip
 from pi_tui.widgets.hints import Hints
 from pi_tui.widgets.lines import Missing, bindings_for
 from pi_tui.widgets.prompt import Prompt
+from pi_tui.widgets.queue import QueueList, QueueRow, Wish
 from pi_tui.work import Work
 
 if TYPE_CHECKING:
     from pi_trio.commands import View as OwnView
+    from pi_tui.app import PiApp
     from pi_tui.live import LiveSession
     from pi_tui.store import SessionStore
     from pi_tui.tree_rows import Row
@@ -72,8 +78,12 @@ class MainScreen(Screen[None]):
             super().__init__()
             self.live = live
 
-    def __init__(self, theme: Theme, keymap: Mapping[str, str]) -> None:
+    def __init__(
+        self, theme: Theme, keymap: Mapping[str, str], history: PromptHistory, editor: str | None = None
+    ) -> None:
         super().__init__()
+        self._history = history
+        self._editor = editor
         self._theme = theme
         self._keymap = keymap
         self.work = Work(self)
@@ -94,12 +104,12 @@ class MainScreen(Screen[None]):
         yield Static(id="blank")
         yield TabStrip(self._theme, id="tabs")
         yield Rule(self._theme, id="rule")
-        yield QueueLines(self._theme, id="queue")
+        yield QueueList(self._theme, self._keymap, self._with_queued, self.to_stream, id="queue")
         hints = Hints(self._theme)
         yield hints
         with Horizontal(id="entry"):
             yield Static("› ", id="mark", markup=False)
-            yield Prompt(self._keymap, hints, id="prompt")
+            yield Prompt(self._keymap, hints, self.find_hints, self._history, id="prompt")
         yield Rule(self._theme, id="foot")
         yield StatusLine(self._theme, id="status")
 
@@ -177,7 +187,14 @@ class MainScreen(Screen[None]):
 
     async def open_view(self, view: OwnView, argument: str) -> None:
         """See `View`."""
-        await self._choosing.open_view(view, argument)
+        match view:
+            case "sessions":
+                self.action_sessions()
+            case "login":
+                if self.live is not None:
+                    self.do(self._asking.login(self.live, argument))
+            case _:
+                await self._choosing.open_view(view, argument)
 
     def leave(self) -> None:
         """See `View`."""
@@ -187,12 +204,15 @@ class MainScreen(Screen[None]):
 
     def on_main_screen_changed(self, event: Changed) -> None:
         """Events have arrived."""
-        if event.live is not self.live or self._body is None:
-            return
         store = event.live.store
         if store.stale:
             self.do(self.work.recover(event.live))
             return
+        cast("PiApp", self.app).attention.sync(event.live)
+        if event.live is not self.live or self._body is None:
+            self._refresh_chrome()
+            return
+        event.live.unseen = False
         if store.returned and not self.work.stopping:
             self.do(self.work.put_back_returned(event.live))
         if store.heads:
@@ -208,37 +228,63 @@ class MainScreen(Screen[None]):
 
     def on_prompt_submitted(self, event: Prompt.Submitted) -> None:
         """The user sends something; before there is a session it waits for it."""
-        self.do(self.work.submit(event.text, event.delivery))
+        self.do(self.work.submit(event))
 
     def on_prompt_sent_nothing(self) -> None:
         """Enter on an empty prompt."""
-        if self._situation.owed:
+        if self.work.queueing.editing is not None:
+            self.work.queueing.stop()
+        elif self._situation.owed:
             self.do(self.work.continue_turn())
+
+    def on_prompt_not_kept(self, event: Prompt.NotKept) -> None:
+        """The history cannot be written; what was sent was sent."""
+        self.say(event.problem)
+
+    def on_prompt_key_caught(self, event: Prompt.KeyCaught) -> None:
+        """An API key where it does not belong: it is stored, or forgotten, and never sent."""
+        if event.pasted and self.live is not None:
+            self.do(self._asking.login(self.live, event.provider, event.key))
+        else:
+            self.say("not sent: there is an API key in it. /login stores keys.")
+
+    def _with_queued(self, wish: Wish, row: QueueRow, place: int) -> None:
+        """A key of the messages that wait."""
+        if self.live is None:
+            return
+        match wish:
+            case "edit":
+                self.work.queueing.begin(self.live, row)
+            case "drop":
+                self.do(self.work.queueing.drop(self.live, row))
+            case "move":
+                self.do(self.work.queueing.move(self.live, row, place))
 
     def on_text_area_changed(self) -> None:
         """Hints depend on what is written."""
         self.find_hints()
 
     def find_hints(self) -> None:
-        """See `View`."""
-        text = self.prompt.text
+        """See `View`. What has to be asked for comes later, and until then there is nothing to choose."""
+        text, hints = self.prompt.text, self.query_one(Hints)
         if self.prompt.browsing:  # the arrows go on in the history
-            self.query_one(Hints).tell(())
+            hints.tell((), text)
+        elif self.live is not None and (word := self.prompt.file_word) is not None:
+            self._find_later(text, lambda: self.work.file_hints(word))
         elif self.live is not None and wants_argument(text):
-            self._find_arguments()
+            self._find_later(text, lambda: self.work.argument_hints(text))
         else:
-            self.query_one(Hints).tell(self.work.hints(text))
+            hints.tell(self.work.hints(text), text)
         self._refresh_chrome()
 
     @work(group="hints", exclusive=True)
-    async def _find_arguments(self) -> None:
-        text = self.prompt.text
+    async def _find_later(self, text: str, find: Callable[[], Awaitable[list[Hint]]]) -> None:
         try:
-            hints = await self.work.argument_hints(text)
+            hints = await find()
         except PiError:
             hints = []  # the command itself will say what is wrong
         if text == self.prompt.text:
-            self.query_one(Hints).tell(hints)
+            self.query_one(Hints).tell(hints, text)
             self._refresh_chrome()
 
     def on_tool_pane_stopped(self, event: ToolPane.Stopped) -> None:
@@ -285,7 +331,10 @@ class MainScreen(Screen[None]):
             case Step.DISARM:
                 self._disarm()
             case Step.CLOSE_LIST:
-                self.query_one(Hints).tell(())
+                self.query_one(Hints).tell((), self.prompt.text)
+                self._refresh_chrome()
+            case Step.STOP_EDITING:
+                self.work.queueing.stop()
                 self._refresh_chrome()
             case Step.END_SEARCH:
                 self._end_search()
@@ -357,8 +406,32 @@ class MainScreen(Screen[None]):
         self.app.push_screen(HelpScreen(self._theme, self._keymap))
 
     def action_new_session(self) -> None:
-        if self.live is not None and self.may_leave("new session"):
+        if self.live is not None:
             self.do(self.work.new_session())
+
+    def action_next_session(self) -> None:
+        if self.live is not None:
+            self.do(self.work.next_session())
+
+    def action_sessions(self) -> None:
+        if self.live is not None:
+            self.do(self._asking.sessions())
+
+    def action_queue(self) -> None:
+        queue = self.query_one(QueueList)
+        if queue.rows:
+            queue.to_last()
+            self.set_focus(queue)
+            self._refresh_chrome()
+
+    def action_search_history(self) -> None:
+        self.do(self._asking.earlier_prompt())
+
+    def action_edit_outside(self) -> None:
+        self.do(edit_outside(cast("PiApp", self.app), self.prompt, self._editor))
+
+    def action_paste_image(self) -> None:
+        self.do(self._paste_image())
 
     # ---------------------------------------------------------------- inside
 
@@ -372,11 +445,27 @@ class MainScreen(Screen[None]):
             shell=store is not None and store.shell is not None and store.shell.running,
             stopping=self.work.stopping,
             listing=bool(self.query_one(Hints).chosen),
+            in_queue=self.query_one(QueueList).has_focus,
+            editing=self.work.queueing.editing is not None,
             searching=self._pane == "tree" and self._body is not None and self._body.tree_pane.search.on,
             draft=bool(self.prompt.text),
             owed=store is not None and store.owed,
             armed=self._armed,
         )
+
+    async def _paste_image(self) -> None:
+        """An image of the clipboard; if there is none, what was copied here."""
+        image = await asyncio.to_thread(clipboard_image) if self.prompt.takes_images else None
+        if image is not None:
+            self.prompt.attach(image)
+        elif self.app.clipboard:
+            self.prompt.paste(self.app.clipboard)
+        else:
+            self.tell(
+                "there is no image in the clipboard"
+                if self.prompt.takes_images
+                else "this model takes no images"
+            )
 
     def do(self, task: Coroutine[Any, Any, None]) -> None:
         """Run something beside the keys. What the runtime refuses is said in the stream."""
@@ -401,10 +490,6 @@ class MainScreen(Screen[None]):
     def may_stop(self, what: str) -> bool:
         """Whether a turn that runs may be stopped for this: it is asked about once."""
         return not self._situation.running or self._confirmed(what, "this stops the turn")
-
-    def may_leave(self, what: str) -> bool:
-        """Whether another session may be shown. A turn goes on without being seen, so that is asked."""
-        return not self._situation.running or self._confirmed(what, "a turn runs here and goes on unseen")
 
     def _end_search(self) -> None:
         if self._body is not None:
@@ -455,13 +540,18 @@ class MainScreen(Screen[None]):
         """Bring the lines around the panes up to date."""
         store = self.live.store if self.live is not None else None
         now = self._situation
-        self.query_one(StatusLine).tell(status_parts(store, now, self._message, self._theme, self._keymap))
+        others = self.work.sessions.others()
+        parts = status_parts(store, now, self._message, self._theme, self._keymap, others)
+        self.query_one(StatusLine).tell(parts)
         if store is None:
             return
         level = f"thinking{store.thinking_level.capitalize()}"
         colour = "bashMode" if self.prompt.text.startswith("!") else level
         self.query_one("#rule", Rule).tell(rule_label(store, now, self._tick), colour)
-        self.query_one(QueueLines).tell(store.queue.steering, store.queue.follow_up)
+        self.query_one(QueueList).tell(store.queue)
+        self.work.queueing.sync()
+        self.prompt.waiting = bool(self.query_one(QueueList).rows)
+        self.prompt.takes_images = "image" in store.model.input
         self.query_one(TabStrip).tell(*_tabs(store, self._pane))
         self.prompt.running = now.busy
         if now.busy or now.shell:

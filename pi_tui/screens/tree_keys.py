@@ -37,8 +37,7 @@ class TreeKeys:
             if screen.may_stop(f"{what} {row.id}"):
                 self._move(what, row)
         elif what in ("fork", "clone"):
-            if screen.may_leave(f"{what} {row.id}"):
-                screen.do(work.fork(row) if what == "fork" else work.clone(row))
+            screen.do(work.fork(row) if what == "fork" else work.clone(row))
         elif what == "label":
             screen.do(self._label(row))
         elif what == "copy":

@@ -1,4 +1,4 @@
-"""The single lines around the panes: rules, pane names, waiting messages, status."""
+"""The single lines around the panes: rules, pane names, status."""
 
 from __future__ import annotations
 
@@ -7,17 +7,12 @@ from collections.abc import Sequence
 from rich.cells import cell_len
 from rich.style import Style
 from textual.strip import Strip
-from textual.widget import Widget
 
 from pi_tui.items.paint import BOLD, Span, fit, line, one_line
 from pi_tui.status import Part, fitting
-from pi_tui.theme import Theme
-from pi_tui.widgets.lines import OneLine, styled
+from pi_tui.widgets.lines import OneLine
 
-__all__ = ["QueueLines", "Rule", "StatusLine", "TabStrip"]
-
-MOST_QUEUED = 4
-"""Waiting messages that are shown; of more, their number."""
+__all__ = ["Rule", "StatusLine", "TabStrip"]
 
 
 class StatusLine(OneLine):
@@ -80,38 +75,3 @@ class TabStrip(OneLine):
             style = self.theme["accent"] + BOLD if chosen else self.theme["muted"]
             spans.append((f"‹{name}›" if chosen else f" {name} ", style))
         return line(width, spans)
-
-
-class QueueLines(Widget):
-    """The messages that wait, one a line."""
-
-    DEFAULT_CSS = """
-    QueueLines { height: 0; }
-    """
-
-    def __init__(self, theme: Theme, *, id: str | None = None) -> None:  # noqa: A002  # Textual's name
-        super().__init__(id=id)
-        self.theme = theme
-        self._rows: list[tuple[str, str]] = []
-
-    def tell(self, steering: Sequence[str], follow_up: Sequence[str]) -> None:
-        """Show these texts."""
-        rows = [("steer", text) for text in steering] + [("queue", text) for text in follow_up]
-        if rows != self._rows:
-            self._rows = rows
-            self.styles.height = min(len(rows), MOST_QUEUED)
-            self.refresh()
-
-    def render_line(self, y: int) -> Strip:
-        """A line, for Textual."""
-        return styled(self._row(y), self.size.width)
-
-    def _row(self, y: int) -> Strip:
-        width = self.size.width
-        if y >= len(self._rows):
-            return Strip([])
-        if y == MOST_QUEUED - 1 and len(self._rows) > MOST_QUEUED:
-            return line(width, [(f"  … {len(self._rows) - y} more", self.theme["muted"])])
-        how, text = self._rows[y]
-        mark = (f" {y + 1} {how}  ", self.theme["warning"])
-        return line(width, [mark, (text[:width].replace("\n", " ⏎ "), self.theme["muted"])])

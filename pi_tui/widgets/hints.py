@@ -32,6 +32,10 @@ class Hints(Widget):
         self.theme = theme
         self._hints: list[Hint] = []
         self._at = 0
+        self.moved = False
+        """Whether somebody chose among them."""
+        self.about: str | None = None
+        """What was written when these were found."""
 
     @property
     def chosen(self) -> str:
@@ -43,15 +47,17 @@ class Hints(Widget):
         """All completions."""
         return [hint.line for hint in self._hints]
 
-    def tell(self, hints: Sequence[Hint]) -> None:
-        """Show these."""
+    def tell(self, hints: Sequence[Hint], about: str) -> None:
+        """Show these, which were found for the text `about`."""
+        self.about = about
         if list(hints) != self._hints:
-            self._hints, self._at = list(hints), 0
+            self._hints, self._at, self.moved = list(hints), 0, False
             self.styles.height = min(len(hints), SHOWN)
             self.refresh()
 
     def move(self, by: int) -> None:
         """Move the cursor, around the ends."""
+        self.moved = True
         self._at = (self._at + by) % max(len(self._hints), 1)
         self.refresh()
 

@@ -18,7 +18,7 @@ from textual.widget import Widget
 from pi_tui.keymap import Area, keys_of
 from pi_tui.theme import Theme
 
-__all__ = ["LineView", "Missing", "OneLine", "bindings_for", "own_actions", "styled"]
+__all__ = ["LineView", "Missing", "OneLine", "bindings_for", "own_actions", "passed_on", "styled"]
 
 
 PLAIN = Style()
@@ -42,6 +42,17 @@ def own_actions(widget: Widget, keymap: Mapping[str, str]) -> dict[str, str]:
     bindings = widget._bindings.copy()
     bindings.apply_keymap(dict(keymap))
     return {key: bound[0].action for key, bound in bindings.key_to_bindings.items()}
+
+
+def passed_on(widget: Widget, event: events.Key) -> bool:
+    """Give a key that came here before an earlier one turned to another widget to that widget."""
+    focused = widget.screen.focused
+    if focused is None or focused is widget or not widget.screen.is_current:
+        return False
+    event.stop()
+    event.prevent_default()
+    focused.post_message(events.Key(event.key, event.character))
+    return True
 
 
 def styled(strip: Strip, width: int) -> Strip:

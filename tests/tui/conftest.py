@@ -16,6 +16,7 @@ sys.path.insert(0, str(Path(__file__).parent))  # tests are not a package; the f
 from fake_runtime import FakeRuntime, open_fake
 
 from pi_tui.app import Ask, PiApp
+from pi_tui.history import PromptHistory
 from pi_tui.screens.main import MainScreen
 from pi_tui.theme import bundled_folder, load_theme
 from pi_tui.widgets.body import Body
@@ -47,6 +48,14 @@ class Screen:
     @property
     def transcript(self) -> Transcript:
         return self.body.transcript
+
+    @property
+    def runtime(self) -> FakeRuntime:
+        return self._runtimes[0]
+
+    async def runtime_call(self, command: Callable[[FakeRuntime], Awaitable[Any]]) -> None:
+        """Have something happen in the runtime, as another client would."""
+        await self.main.work.bridge.call(command)
 
     @property
     def log(self) -> list[str]:
@@ -117,6 +126,7 @@ def open_screen() -> OpenScreen:
         theme: str = "dark",
         settle: Settle | None = None,
         ready: bool = True,
+        history: PromptHistory | None = None,
     ) -> AsyncIterator[Screen]:
         runtimes: list[FakeRuntime] = []
 
@@ -127,7 +137,7 @@ def open_screen() -> OpenScreen:
                 yield opened
 
         chosen = load_theme(theme, [bundled_folder()])
-        app = PiApp(runtime, lambda opened: opened.new_session(), chosen, settle=settle)
+        app = PiApp(runtime, lambda opened: opened.new_session(), chosen, settle=settle, history=history)
         try:
             async with app.run_test(size=size) as pilot:
                 screen = Screen(app, pilot, runtimes)

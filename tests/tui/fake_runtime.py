@@ -14,10 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import trio
+from attrs import evolve
 
 from pi_trio import codec
 from pi_trio.approval import GateMode, Question
-from pi_trio.errors import BusyError, SessionError
+from pi_trio.errors import BusyError, SessionError, UsageError
 from pi_trio.events import (
     AgentEnd,
     AgentSettled,
@@ -53,6 +54,7 @@ from pi_trio.messages import (
     text_of,
 )
 from pi_trio.remote.interface import CommandInfo, Destination, Moved, SessionInfo, Snapshot
+from pi_trio.remote.offers import KeptSession, KeyPlace, Surroundings
 from pi_trio.resources.setting_changes import Scope, SettingInfo, change_setting, list_settings
 from pi_trio.session.digest import Digest, digest, said
 from pi_trio.session.scan import head_of
@@ -60,7 +62,7 @@ from pi_trio.tool import ToolResult
 
 MODELS = (
     Model("fake-1", provider="fake", cost=ModelCost(1, 5), context_window=100_000),
-    Model("fake-2", provider="fake", reasoning=True, context_window=100_000),
+    Model("fake-2", provider="fake", reasoning=True, context_window=100_000, input=("text", "image")),
 )
 MODEL = MODELS[0]
 
@@ -73,8 +75,9 @@ class FakeSession:
         self.hub = Hub(lambda event: None)
         self.entries: dict[str, Mapping[str, Any]] = {}
         self.leaf: str | None = None
-        self.steering: list[str] = []
-        self.follow_up: list[str] = []
+        self.steering: list[tuple[str, str]] = []
+        self.follow_up: list[tuple[str, str]] = []
+        self._items = itertools.count(1)
         self.scope: trio.CancelScope | None = None
         self.shell: trio.CancelScope | None = None
         self.questions: dict[str, Question] = {}
@@ -108,7 +111,19 @@ class FakeSession:
 
     @property
     def queue(self) -> QueueUpdate:
-        return QueueUpdate(tuple(self.steering), tuple(self.follow_up))
+        lists = self.steering, self.follow_up
+        texts = (tuple(text for _, text in each) for each in lists)
+        return QueueUpdate(*texts, *(tuple(id_ for id_, _ in each) for each in lists))
+
+    def add_queued(self, waiting: list[tuple[str, str]], text: str) -> None:
+        waiting.append((f"item-{next(self._items)}", text))
+
+    def find_queued(self, item_id: str) -> tuple[list[tuple[str, str]], int]:
+        for waiting in (self.steering, self.follow_up):
+            for place, (id_, _) in enumerate(waiting):
+                if id_ == item_id:
+                    return waiting, place
+        raise UsageError(f"Nothing with the id {item_id} waits.")
 
 
 class FakeRuntime:
@@ -117,6 +132,9 @@ class FakeRuntime:
     def __init__(self, nursery: trio.Nursery, entries: Sequence[Mapping[str, Any]] = ()) -> None:
         self.log: list[str] = []
         self.answers: dict[str, str] = {}
+        self.keys: dict[str, str] = {}
+        self.images: list[str] = []
+        self.kept: dict[str, KeptSession] = {}
         self.setting_files: dict[Scope, Path] = {}
         self.destinations: dict[str, Destination] = {}
         self._nursery = nursery
@@ -136,9 +154,12 @@ class FakeRuntime:
         return await self.new_session()
 
     async def open_session(self, reference: str) -> Snapshot:
+        if reference in self.kept:
+            return await self.snapshot(self._add(conversation(1, prompt=f"in {reference}")).id)
         raise SessionError(f"there is no session {reference!r}")
 
     async def close_session(self, session_id: str) -> None:
+        self.log.append(f"close {session_id}")
         await self.abort(session_id)
         del self._sessions[session_id]
 
@@ -178,6 +199,7 @@ class FakeRuntime:
         if session.scope is not None:
             raise BusyError("a run is in progress")
         self.log.append(f"prompt {text}")
+        self.images += [image.mime_type for image in images]
         session.scope, session.idle = trio.CancelScope(), trio.Event()
         self._nursery.start_soon(self._run, session, session.scope, text)
         return "started"
@@ -185,16 +207,34 @@ class FakeRuntime:
     async def steer(self, session_id: str, text: str, images: Sequence[Any] = ()) -> str:
         self.log.append(f"steer {text}")
         session = self._sessions[session_id]
-        session.steering.append(text)
+        session.add_queued(session.steering, text)
         await session.hub.emit(session.queue)
         return "queued"
 
     async def follow_up(self, session_id: str, text: str, images: Sequence[Any] = ()) -> str:
         self.log.append(f"follow_up {text}")
         session = self._sessions[session_id]
-        session.follow_up.append(text)
+        session.add_queued(session.follow_up, text)
         await session.hub.emit(session.queue)
         return "queued"
+
+    async def edit_queued(self, session_id: str, item_id: str, text: str) -> None:
+        session = self._sessions[session_id]
+        waiting, place = session.find_queued(item_id)
+        waiting[place] = (f"{item_id}'", text)
+        await session.hub.emit(session.queue)
+
+    async def remove_queued(self, session_id: str, item_id: str) -> None:
+        session = self._sessions[session_id]
+        waiting, place = session.find_queued(item_id)
+        del waiting[place]
+        await session.hub.emit(session.queue)
+
+    async def move_queued(self, session_id: str, item_id: str, place: int) -> None:
+        session = self._sessions[session_id]
+        waiting, old = session.find_queued(item_id)
+        waiting.insert(place, waiting.pop(old))
+        await session.hub.emit(session.queue)
 
     async def abort(self, session_id: str) -> None:
         session = self._sessions[session_id]
@@ -264,7 +304,7 @@ class FakeRuntime:
 
     async def set_model(self, session_id: str, reference: str) -> Model:
         session = self._sessions[session_id]
-        session.model = next(model for model in MODELS if model.reference == reference)
+        session.model = next(model for model in MODELS if reference in (model.reference, model.id))
         return session.model
 
     async def set_mode(self, session_id: str, mode: GateMode) -> None:
@@ -352,6 +392,57 @@ class FakeRuntime:
     async def end_summary(self, session_id: str) -> None:
         """Have the summary be there."""
         self._sessions[session_id].summarised.set()
+
+    # ------------------------------------------------------------------ offers
+
+    async def list_sessions(self, words: str = "", *, everywhere: bool = False) -> Sequence[KeptSession]:
+        wanted = words.lower().split()
+        return [
+            each
+            for each in self.kept.values()
+            if all(word in f"{each.name} {each.first_message}".lower() for word in wanted)
+            and (everywhere or each.cwd == "/project")
+        ]
+
+    async def preview_session(self, path: str) -> tuple[str, str]:
+        return f"last prompt of {path}", f"last answer of {path}"
+
+    async def rename_session(self, path: str, name: str) -> None:
+        self.log.append(f"rename {path} {name}")
+        self.kept[path] = evolve(self.kept[path], name=name)
+
+    async def delete_session(self, path: str) -> bool:
+        self.log.append(f"delete {path}")
+        del self.kept[path]
+        return True
+
+    async def copy_session(self, path: str, folder: str) -> Snapshot:
+        if folder == "/nowhere":
+            raise UsageError("/nowhere is not a folder.")
+        self.log.append(f"copy {path} {folder}")
+        return await self.new_session()
+
+    async def key_places(self) -> Sequence[KeyPlace]:
+        return [KeyPlace("anthropic", "Anthropic"), KeyPlace("openai", "OpenAI", "key from OPENAI_API_KEY")]
+
+    async def store_key(self, session_id: str, provider: str, key: str) -> str:
+        self.keys[provider] = key
+        return "/agent/auth.json"
+
+    async def surroundings(self, session_id: str) -> Surroundings:
+        return Surroundings(
+            version="9.9",
+            sessions=3,
+            trust="nothing here needs trust",
+            local=("Ollama: tiny (4,096 tokens, too few for much work)",),
+            pi="/home/.pi/agent: 2 sessions",
+        )
+
+    async def doctor(self, session_id: str) -> Sequence[str]:
+        return ["  ok versions: all"]
+
+    async def complete_file(self, session_id: str, word: str) -> Sequence[str]:
+        return [each for each in ("src/main.py", "a b.txt", "notes.md") if word in each]
 
     async def ask(self, session_id: str, *questions: Question) -> None:
         """Put questions, as the gate of a call would."""

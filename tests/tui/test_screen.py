@@ -189,10 +189,12 @@ async def test_a_paste_sends_nothing_and_keeps_no_control(open_screen):
 async def test_what_is_sent_before_the_runtime_is_there_waits_for_it(open_screen):
     async with open_screen() as screen:
         work = screen.main.work
-        live, work.live = work.live, None
+        live, work.sessions.shown = work.live, None
         await screen.send("early")
-        await screen.until(lambda: work._unsent == [("early", "send")])
-        work.live = live
+        await screen.until(
+            lambda: [(each.text, each.delivery) for each in work._unsent] == [("early", "send")]
+        )
+        work.sessions.shown = live
 
 
 async def test_a_refused_command_is_said_and_the_text_is_kept(open_screen):

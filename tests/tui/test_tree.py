@@ -126,13 +126,7 @@ async def test_what_streams_draws_no_tree(open_screen):
 # ---------------------------------------------------------------- filters
 
 
-@pytest.mark.key("app.tree.filter.cycleForward")
-@pytest.mark.key("app.tree.filter.cycleBackward")
-@pytest.mark.key("app.tree.filter.default")
-@pytest.mark.key("app.tree.filter.noTools")
-@pytest.mark.key("app.tree.filter.userOnly")
-@pytest.mark.key("app.tree.filter.labeledOnly")
-@pytest.mark.key("app.tree.filter.all")
+@pytest.mark.key("app.tree.filter.cycleForward", "app.tree.filter.cycleBackward", "app.tree.filter.all")
 async def test_o_goes_around_what_is_shown_and_letters_choose_it(open_screen):
     async with open_screen(entries=branched()) as screen:
         await maximise(screen)
@@ -156,6 +150,7 @@ async def test_o_goes_around_what_is_shown_and_letters_choose_it(open_screen):
         assert tree_of(screen).rows.show == "turns"
 
 
+@pytest.mark.key("app.tree.filter.default", "app.tree.filter.noTools")
 async def test_entries_are_shown_with_what_they_say(open_screen):
     async with open_screen(entries=branched()) as screen:
         await maximise(screen)
@@ -166,6 +161,7 @@ async def test_entries_are_shown_with_what_they_say(open_screen):
         assert "show: no tools" in screen.text()
 
 
+@pytest.mark.key("app.tree.filter.userOnly")
 async def test_the_cursor_stays_on_its_entry_or_the_nearest_above(open_screen):
     async with open_screen(entries=branched()) as screen:
         await maximise(screen)
@@ -178,8 +174,7 @@ async def test_the_cursor_stays_on_its_entry_or_the_nearest_above(open_screen):
 # ---------------------------------------------------------------- folds and branch points
 
 
-@pytest.mark.key("app.tree.foldOrUp")
-@pytest.mark.key("app.tree.unfoldOrDown")
+@pytest.mark.key("app.tree.foldOrUp", "app.tree.unfoldOrDown")
 async def test_a_branch_folds_and_unfolds(open_screen):
     async with open_screen(entries=branched()) as screen:
         await maximise(screen)
@@ -193,8 +188,7 @@ async def test_a_branch_folds_and_unfolds(open_screen):
         assert tree_of(screen).row.id == "u2"
 
 
-@pytest.mark.key("app.tree.next")
-@pytest.mark.key("app.tree.previous")
+@pytest.mark.key("app.tree.next", "app.tree.previous")
 async def test_n_goes_to_branch_points_both_ways(open_screen):
     async with open_screen(entries=branched()) as screen:
         await maximise(screen)
@@ -207,7 +201,6 @@ async def test_n_goes_to_branch_points_both_ways(open_screen):
 # ---------------------------------------------------------------- search
 
 
-@pytest.mark.key("app.tree.search")
 async def test_while_searching_letters_only_search(open_screen):
     async with open_screen(entries=branched()) as screen:
         await maximise(screen)
@@ -222,6 +215,7 @@ async def test_while_searching_letters_only_search(open_screen):
         assert "esc back to prompt" in screen.status
 
 
+@pytest.mark.key("app.tree.search")
 async def test_a_search_goes_to_what_it_finds_and_n_to_the_next(open_screen):
     async with open_screen(entries=branched()) as screen:
         await maximise(screen)
@@ -257,7 +251,7 @@ async def write_line(screen, text: str, *, instead: bool = False) -> None:
     await screen.until(lambda: screen.app.screen is screen.main)
 
 
-@pytest.mark.key("app.tree.editLabel")
+@pytest.mark.key("app.tree.editLabel", "app.tree.filter.labeledOnly")
 async def test_l_puts_a_label_on_an_entry_and_takes_it_away(open_screen):
     async with open_screen(entries=branched()) as screen:
         await maximise(screen)

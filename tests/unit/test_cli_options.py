@@ -9,7 +9,7 @@ import pytest
 
 from pi_trio.cli.options import add_session_arguments, make_parser, parse, runtime_config
 from pi_trio.errors import UsageError
-from pi_trio.harness.configured import tool_choice
+from pi_trio.harness.configured import gate_policy, tool_choice
 from pi_trio.tools.environment import LocalEnvironment
 
 
@@ -124,7 +124,8 @@ def test_what_is_named_must_be_there(flag: str) -> None:
 )
 def test_tools_are_chosen(argv: tuple[str, ...], names: list[str], tmp_path: Path) -> None:
     config = runtime_config(_parse(*argv))
-    choice = tool_choice(config, LocalEnvironment(tmp_path), config.mode or "auto")
+    environment = LocalEnvironment(tmp_path)
+    choice = tool_choice(config, environment, gate_policy(config, environment))
     assert list(choice.active) == [tool.name for tool in choice.tools] == names
     assert ("extension-tools" in config.without) == ("-nt" in argv)
 

@@ -10,8 +10,10 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import trio.testing
 
 from pi_trio.builtin_commands import builtin_commands
+from pi_trio.commands import View
 from pi_trio.doctor import CHECKS
 from pi_trio.errors import BusyError, ConfigError, StorageError, UsageError
 from pi_trio.harness.runtime import LocalRuntime, open_runtime
@@ -30,6 +32,8 @@ class Person:
         self.edited: list[str] = []
         self.shown: list[str] = []
         self.gone = False
+        self.opened: list[tuple[str, str]] = []
+        self.has_places = False
         self.commands = builtin_commands()
 
     def tell(self, text: str) -> None:
@@ -42,11 +46,12 @@ class Person:
     def edit(self, text: str) -> None:
         self.edited.append(text)
 
+    def open_view(self, view: View, argument: str) -> bool:
+        self.opened.append((view, argument))
+        return self.has_places
+
     def quit(self) -> None:
         self.gone = True
-
-    def open_view(self, view: str, argument: str) -> bool:
-        return False
 
     async def types(self, line: str) -> str:
         """Type a line; what was told, or an empty text if it went to the model."""
@@ -246,6 +251,7 @@ async def test_a_change_of_trust_counts_at_once(root: Path) -> None:
             await person.runtime.set_trust(person.session_id, str(root / "agent"), True)
 
 
+@pytest.mark.command("doctor")
 async def test_the_doctor_looks_at_the_sessions_own_folder(root: Path) -> None:
     """The same checks as `pi-trio doctor`, which tests/unit/test_cli_commands.py goes through."""
     (root / "project" / "AGENTS.md").write_text("rules")
@@ -336,6 +342,38 @@ def test_a_long_conversation_is_no_deep_recursion() -> None:
     nodes = prompt_tree(heads, "19999")
     assert len(nodes) == 20_000
     assert {node.depth for node in nodes} == {0}
+
+
+async def test_login_is_a_place_or_another_way_is_told(root: Path) -> None:
+    async with person_at(root) as person:
+        assert "`pi-trio auth login PROVIDER`" in await person.types("/login")
+        assert "`pi-trio auth login openai`" in await person.types("/login openai")
+        person.has_places = True
+        assert await person.types("/login openai") == ""
+        assert person.opened[-1] == ("login", "openai")
+        with pytest.raises(UsageError, match="Not stored"):
+            await person.types("/login sk-ant-api03-" + "a1B2" * 10)
+        assert "/login anthropic" in await person.commands.complete(person, "/login anth")
+
+
+async def test_resume_alone_opens_the_list_where_there_is_one(root: Path) -> None:
+    async with person_at(root) as person:
+        with pytest.raises(UsageError, match="Say which session"):
+            await person.types("/resume")
+        person.has_places = True
+        await person.types("/resume")
+        assert person.opened[-1] == ("sessions", "")
+
+
+@pytest.mark.command("tour")
+async def test_the_tour_has_a_session_of_its_own(root: Path) -> None:
+    async with person_at(root) as person:
+        before = person.session_id
+        await person.types("/tour")
+        assert person.session_id != before
+        await trio.testing.wait_all_tasks_blocked()
+        assert await _said(person) == [demo.TOUR]
+        await person.runtime.abort(person.session_id)
 
 
 # ------------------------------------------------------------------ the program itself

@@ -22,10 +22,12 @@ from pi_tui.ladder import Situation, Step, clear_step, escape_step, exit_step
 from pi_tui.layout import arrange
 from pi_tui.screens.main import MainScreen
 from pi_tui.screens.question import QuestionScreen
+from pi_tui.screens.sessions import SessionsScreen
 from pi_tui.status import key_hints
 from pi_tui.terminal import EnduringWriter, KeyParser
 from pi_tui.theme import bundled_folder, load_theme
 from pi_tui.widgets.prompt import Prompt
+from pi_tui.widgets.queue import QueueList
 from pi_tui.widgets.session_tree import SessionTree
 from pi_tui.widgets.tool_pane import ToolPane
 
@@ -47,6 +49,9 @@ from pi_tui.widgets.tool_pane import ToolPane
         (Situation(running=True, summarising=True), Step.STOP_SUMMARY),
         (Situation(shell=True, draft=True), Step.STOP_SHELL),
         (Situation(running=True, pane="tree", armed="go"), Step.DISARM),
+        (Situation(running=True, in_queue=True), Step.ABORT),
+        (Situation(in_queue=True), Step.LEAVE_PANE),
+        (Situation(running=True, editing=True), Step.STOP_EDITING),
     ],
 )
 def test_escape(situation, step):
@@ -81,6 +86,8 @@ SITUATIONS = st.builds(
     stopping=st.booleans(),
     draft=st.booleans(),
     armed=st.sampled_from(["", "quit"]),
+    in_queue=st.booleans(),
+    editing=st.booleans(),
 )
 
 
@@ -144,6 +151,8 @@ def test_every_key_has_its_action(key: Key):
     places = {
         "everywhere": MainScreen,
         "prompt": Prompt,
+        "queue": QueueList,
+        "sessions": SessionsScreen,
         "tree": SessionTree,
         "tools": ToolPane,
         "question": QuestionScreen,
@@ -231,6 +240,33 @@ def test_a_sequence_in_pieces_is_what_it_is_in_one(data):
             event for part in (data[:cut], data[cut:]) for event in [*parser.feed(part), *parser.tick()]
         ]
         assert list(map(repr, pieces)) == whole
+
+
+def _told(*pieces: str) -> list[str]:
+    """What was pasted and typed, by the pieces in which it arrived."""
+    parser = KeyParser(input_comes=lambda _seconds: True)
+    events = [event for piece in pieces for event in [*parser.feed(piece), *parser.tick()]]
+    return [event.text if hasattr(event, "text") else event.character for event in events]
+
+
+def test_a_paste_is_one_piece_wherever_it_is_cut():
+    """TI-01, TI-07: with something typed around it, and half an end and a NUL in it."""
+    data = "a\x1b[200~one\x1b[201 two\x00\r\n\x1b[201~b\x1b[200~\x1b[201~c"
+    told = ["a", "one\x1b[201 two\r\n", "b", "", "c"]
+    assert _told(data) == told
+    for cut in range(1, len(data)):
+        if not data[:cut].endswith(("\x1b", "\x1b[")) or cut > 5:  # there Textual reads it, without half ends
+            assert _told(data[:cut], data[cut:]) == told
+    assert _told("a\x1b", "[200~one\x1b[201~b") == ["a", "one", "b"]
+    assert _told(data[:8], *data[8:45], data[45:]) == told
+
+
+def test_a_function_key_that_begins_like_a_paste_is_one():
+    parser = KeyParser(input_comes=lambda _seconds: True)
+    assert [event.key for piece in ("\x1b[20", "~\x1b[2", "~") for event in parser.feed(piece)] == [
+        "f9",
+        "insert",
+    ]
 
 
 def test_a_lone_escape_is_told_as_soon_as_nothing_follows():
