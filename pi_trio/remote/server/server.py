@@ -52,13 +52,13 @@ class Server:
     def __init__(
         self, runtime: LocalRuntime, door: Door, nursery: trio.Nursery, tell: Callable[[str], None]
     ) -> None:
-        self.sessions = Sessions(runtime, nursery)
+        self.sessions: Sessions = Sessions(runtime, nursery)
         self._door = door
         self._nursery = nursery
         self._tell = tell
         self._pending: OrderedDict[trio.CancelScope, None] = OrderedDict()
         self._peers: OrderedDict[str, Peer] = OrderedDict()
-        self.clients = 0
+        self.clients: int = 0
 
     @property
     def pending(self) -> int:
