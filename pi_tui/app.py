@@ -120,11 +120,13 @@ class PiApp(App[None]):
         self.theming.ground_told(event.dark)
 
     async def on_event(self, event: events.Event) -> None:
-        """What is typed before the first frame waits for the prompt."""
-        if isinstance(event, events.Key | events.Paste) and not self._started and not event.is_forwarded:
-            self._typed_early.append(event)
-        else:
-            await super().on_event(event)
+        """Everything from the terminal comes through here; before the first frame it waits for the prompt."""
+        if isinstance(event, events.Key | events.Paste):
+            self._main.give_way()
+            if not self._started and not event.is_forwarded:
+                self._typed_early.append(event)
+                return
+        await super().on_event(event)
 
     async def _start(self) -> None:
         self._started = True

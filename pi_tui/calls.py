@@ -8,6 +8,7 @@ from typing import Any
 from pi_trio.events import ToolExecutionEnd, ToolExecutionStart, ToolExecutionUpdate
 from pi_trio.messages import AssistantMessage, ToolResultMessage, text_of
 from pi_trio.tool import ToolResult
+from pi_tui.bodies import OUTPUT_CHARACTERS
 from pi_tui.shown import Call, CallState, Item
 
 __all__ = ["Calls"]
@@ -58,12 +59,19 @@ class Calls(dict[str, Call]):
             call = self._call(each.id, each.name, each.arguments)
             call.args, call.item = each.arguments, item
 
-    def settle(self, message: ToolResultMessage, item: Item | None) -> None:
+    def drop(self, item: Item) -> None:
+        """Let go of what the calls of an item printed; their entries keep it."""
+        for call in self.values():
+            if call.item is item and call.result_id:
+                call.output, call.details, call.dropped = "", None, True
+
+    def settle(self, message: ToolResultMessage, item: Item | None, entry_id: str = "") -> None:
         """The result of a call, as it was kept."""
         call = self._call(message.tool_call_id, message.tool_name, {})
+        call.result_id, call.dropped = entry_id, False
         call.state = _outcome(message.is_error, message.details)
         if call.state != "stopped" or not call.output:  # what a stopped call had printed is worth more
-            call.output = text_of(message.content)
+            _print(call, text_of(message.content))
         call.details, call.duration_ms = message.details, message.duration_ms
         call.item = call.item or item
         _touch(call)
@@ -73,8 +81,14 @@ class Calls(dict[str, Call]):
 
 
 def _show(call: Call, result: ToolResult, state: CallState) -> None:
-    call.state, call.output, call.details = state, text_of(result.content), result.details
+    call.state, call.details = state, result.details
+    _print(call, text_of(result.content))
     _touch(call)
+
+
+def _print(call: Call, output: str) -> None:
+    call.cut = max(len(output) - OUTPUT_CHARACTERS, 0)
+    call.output = output[call.cut :]
 
 
 def _touch(call: Call) -> None:

@@ -29,14 +29,19 @@ _MUTE_TERMINALS = frozenset({"Apple_Terminal"})
 
 
 def tools(environ: Mapping[str, str], platform: str) -> list[list[str]]:
-    """The commands that would copy their input, best first. Over SSH they would copy on the wrong machine."""
+    """The commands that would copy their input, best first.
+
+    Over SSH a desktop's would copy on the wrong machine. tmux keeps it in a buffer of its own, and
+    hands it on to the terminal around it where that is not forbidden.
+    """
+    tmux = [["tmux", "load-buffer", "-w", "-"]] if environ.get("TMUX") else []
     if environ.get("SSH_CONNECTION") or environ.get("SSH_TTY"):
-        return []
+        return tmux
     if platform == "darwin":
-        return [["pbcopy"]]
+        return [["pbcopy"], *tmux]
     wayland = [["wl-copy"]] if environ.get("WAYLAND_DISPLAY") else []
     x11 = [["xclip", "-selection", "clipboard"], ["xsel", "--clipboard", "--input"]]
-    return wayland + (x11 if environ.get("DISPLAY") else [])
+    return wayland + (x11 if environ.get("DISPLAY") else []) + tmux
 
 
 def osc52(text: str, environ: Mapping[str, str]) -> str:
@@ -48,7 +53,7 @@ def osc52(text: str, environ: Mapping[str, str]) -> str:
     sequence = f"\x1b]52;c;{encoded}\x07"
     if "TMUX" not in environ:
         return sequence
-    # tmux takes it for its own buffer, and hands the wrapped one on to the terminal around it.
+    # Depending on its settings, tmux takes the first, or hands the second on as it is.
     return sequence + "\x1bPtmux;" + sequence.replace("\x1b", "\x1b\x1b") + "\x1b\\"
 
 
@@ -63,7 +68,8 @@ class Clipboard:
     async def copy(self, text: str) -> str:
         """Copy a text, and say how. Raises `OSError` if not even a file could be written."""
         for command in tools(self.environ, self.platform):
-            if which(command[0], path=self.environ.get("PATH")) and await _fed(command, text):
+            program = which(command[0], path=self.environ.get("PATH"))
+            if program and await _fed([program, *command[1:]], text):
                 return f"copied with {command[0]}"
         if sequence := osc52(text, self.environ):
             self.send(sequence)

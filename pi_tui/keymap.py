@@ -27,7 +27,9 @@ __all__ = [
     "load_keymap",
 ]
 
-Area: TypeAlias = Literal["everywhere", "prompt", "queue", "tree", "tools", "question", "sessions"]
+Area: TypeAlias = Literal[
+    "everywhere", "prompt", "queue", "stream", "find", "tree", "tools", "question", "sessions"
+]
 
 NO_CHANGES: Mapping[str, str] = {}
 """The keymap of somebody who has no file of it."""
@@ -72,11 +74,14 @@ KEYS = (
     Key("tui.altScreen.pageDown", "pagedown", "page(1)", "on one page", "everywhere"),
     Key("tui.altScreen.top", "ctrl+home", "top", "to the beginning", "everywhere"),
     Key("tui.altScreen.bottom", "ctrl+end", "bottom", "to the end, and follow", "everywhere"),
+    Key("tui.altScreen.search", "ctrl+f,ctrl+shift+f", "find", "find in the stream", "everywhere", True),
     Key("app.help", "question_mark,f1", "help", "this help (? on an empty prompt)", "everywhere"),
     Key("tui.input.submit", "enter", "send", "send, or steer; empty: go on", "prompt"),
     Key("app.message.followUp", "alt+enter", "follow_up", "queue; when idle: new line", "prompt"),
     Key("tui.input.tab", "tab", "tab", "complete; or queue; or next pane", "prompt"),
-    Key("app.message.dequeue", "alt+up", "screen.dequeue", "waiting texts back into the prompt", "prompt"),
+    Key(
+        "app.message.dequeue", "alt+up", "screen.dequeue", "waiting texts back, or into the stream", "prompt"
+    ),
     Key("tui.input.newLine", "ctrl+j,shift+enter,shift+\\r", "newline", "new line", "prompt"),
     Key("tui.editor.cursorUp", "up", "up", "cursor up; what waits; earlier prompts", "prompt"),
     Key("tui.editor.cursorDown", "down", "down", "cursor down; later prompts", "prompt"),
@@ -113,6 +118,18 @@ KEYS = (
     Key("app.queue.earlier", "alt+up", "reorder(-1)", "have it go in earlier", "queue"),
     Key("app.queue.later", "alt+down", "reorder(1)", "have it go in later", "queue"),
     Key("app.queue.drop", "delete,backspace,d", "drop", "drop it", "queue"),
+    Key("app.stream.previous", "alt+up,up,k", "move(-1)", "previous block", "stream"),
+    Key("app.stream.next", "alt+down,down,j", "move(1)", "next block", "stream"),
+    Key("app.stream.expand", "space,enter", "expand", "all of this block, or its short form", "stream"),
+    Key("app.stream.copy", "y", "copy", "copy what is selected, or this block", "stream"),
+    Key("app.stream.selectUp", "shift+up,K", "extend(-1)", "select one line more, upwards", "stream"),
+    Key("app.stream.selectDown", "shift+down,J", "extend(1)", "select one line more, downwards", "stream"),
+    Key("app.stream.find", "slash", "find", "find", "stream"),
+    Key("app.stream.findNext", "n", "find_next(1)", "next place that was found", "stream"),
+    Key("app.stream.findPrevious", "N", "find_next(-1)", "previous place that was found", "stream"),
+    Key("tui.altScreen.searchNext", "enter,down,ctrl+g", "find_next(1)", "next place", "find"),
+    Key("tui.altScreen.searchPrevious", "shift+enter,up", "find_next(-1)", "previous place", "find"),
+    Key("app.find.read", "tab", "read", "into the stream, where n and N go on", "find"),
     Key("tui.select.up", "up,k", "move(-1)", "row up", "tree"),
     Key("tui.select.down", "down,j", "move(1)", "row down", "tree"),
     Key("tui.select.pageUp", "pageup", "move_page(-1)", "page up", "tree"),
@@ -145,6 +162,11 @@ KEYS = (
     Key("app.tools.previous", "left_square_bracket,left,up,k", "move(-1)", "previous call", "tools"),
     Key("app.tools.next", "right_square_bracket,right,down,j", "move(1)", "next call", "tools"),
     Key("app.tools.stop", "x", "stop", "stop this call only", "tools"),
+    Key("app.tools.pin", "p", "pin", "keep this call in sight above the others", "tools"),
+    Key("app.tools.copy", "y", "copy", "copy all of its output", "tools"),
+    Key("app.tools.whole", "w", "screen.whole_tools", "on the whole screen; diffs side by side", "tools"),
+    Key("app.tools.first", "home,g", "to_edge(-1)", "output: to its beginning", "tools"),
+    Key("app.tools.last", "end,G", "to_edge(1)", "output: to its end, and follow", "tools"),
     Key("app.tools.pageUp", "pageup", "move_page(-1)", "output: page up", "tools"),
     Key("app.tools.pageDown", "pagedown", "move_page(1)", "output: page down", "tools"),
     Key("tui.select.up", "up", "move(-1)", "session up", "sessions"),
@@ -191,7 +213,7 @@ _LABELS = (
         "left": "←",
         "right": "→",
     }
-    | {letter: f"shift+{letter.lower()}" for letter in "GLNOS"}
+    | {letter: f"shift+{letter.lower()}" for letter in "GJKLNOS"}
 )
 
 

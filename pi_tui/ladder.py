@@ -16,7 +16,10 @@ class Step(Enum):
     CLOSE_LIST = "close list"
     STOP_EDITING = "leave it as it was"
     END_SEARCH = "end search"
+    CLOSE_FIND = "close find"
+    UNSELECT = "select nothing"
     LEAVE_PANE = "back to prompt"
+    COPY = "copy"
     STOP_SHELL = "stop command"
     STOP_SUMMARY = "stop summary"
     ABORT = "stop turn"
@@ -32,9 +35,10 @@ class Situation:
     """All that the rungs depend on. `armed` is the question that the next press would answer.
 
     `summarising` goes with or without a run, `shell` is a command of the user, `listing` says
-    that completions are shown, `searching` that the pane is searched, and `owed` that an empty
-    Enter would continue the turn. `in_queue`: the keys go to the messages that wait; `editing`: one
-    of them is in the prompt.
+    that completions are shown, `searching` that the pane is searched, `finding` that something is
+    looked for in the stream, `selected` that text is selected, and `owed` that an empty Enter would
+    continue the turn. `in_queue`: the keys go to the messages that wait; `editing`: one of them is
+    in the prompt. The pane is `reading` when the cursor is in the stream.
     """
 
     pane: str = "stream"
@@ -46,6 +50,8 @@ class Situation:
     in_queue: bool = False
     editing: bool = False
     searching: bool = False
+    finding: bool = False
+    selected: bool = False
     owed: bool = False
     draft: bool = False
     armed: str = ""
@@ -67,6 +73,10 @@ def escape_step(now: Situation) -> Step:
         return Step.DISARM
     if now.listing:
         return Step.CLOSE_LIST
+    if now.selected:
+        return Step.UNSELECT
+    if now.finding:
+        return Step.CLOSE_FIND
     if now.editing:
         return Step.STOP_EDITING
     if now.searching:
@@ -83,13 +93,15 @@ def _stopping(now: Situation) -> Step:
         return Step.STOPPING
     if now.shell:
         return Step.STOP_SHELL
-    if now.summarising:
-        return Step.STOP_SUMMARY
-    return Step.ABORT if now.running else Step.NOTHING
+    if now.running:  # with the summary that its turn may be waiting for
+        return Step.ABORT
+    return Step.STOP_SUMMARY if now.summarising else Step.NOTHING
 
 
 def clear_step(now: Situation) -> Step:
-    """ctrl+c: clear the prompt, then stop what goes on, then ask, then quit. Never quits at once."""
+    """ctrl+c: copy what is selected; else clear the prompt, stop what goes on, ask, quit. Never at once."""
+    if now.selected:
+        return Step.COPY
     if now.draft:
         return Step.CLEAR
     if (now.busy or now.shell) and not now.stopping:

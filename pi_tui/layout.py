@@ -8,7 +8,8 @@ from attrs import frozen
 
 __all__ = ["COLUMNS_FROM", "Arrangement", "Pane", "arrange"]
 
-Pane: TypeAlias = Literal["stream", "tree", "tools"]
+Pane: TypeAlias = Literal["stream", "reading", "tree", "tools"]
+"""Where the keys go: to the prompt below the stream, into the stream itself, or to a pane beside it."""
 
 COLUMNS_FROM = 110
 """From this width on the tree stands beside the stream; below there is one pane at a time."""
@@ -30,8 +31,8 @@ class Arrangement:
 def arrange(width: int, pane: Pane, *, tools: bool, whole: bool) -> Arrangement:
     """`pane` has the focus, `tools` are wanted, and with `whole` the focused pane takes everything."""
     if width < COLUMNS_FROM:
-        return Arrangement(pane == "tree", pane == "stream", pane == "tools", strip=True)
-    if whole and pane != "stream":
+        return Arrangement(pane == "tree", pane in ("stream", "reading"), pane == "tools", strip=True)
+    if whole and pane in ("tree", "tools"):
         return Arrangement(pane == "tree", stream=False, tools=pane == "tools", strip=False)
     tools = tools or pane == "tools"
     if width >= THREE_FROM:

@@ -11,12 +11,13 @@ from pi_trio.events import QueueUpdate
 from pi_trio.hub import Envelope
 from pi_trio.llm.protocol import Model
 from pi_trio.messages import ImageContent
-from pi_trio.remote.interface import CommandInfo, Moved
+from pi_trio.remote.interface import CommandInfo, Moved, Runtime
 from pi_trio.resources.setting_changes import Scope, SettingInfo
 from pi_trio.session.digest import Digest
 from pi_trio.view_commands import with_settings
 from pi_tui.bridge import Bridge, Subscription
 from pi_tui.commands import Told, all_commands, completions, run_command
+from pi_tui.find import Query, entry_says
 from pi_tui.items.tree_preview import Preview
 from pi_tui.store import SessionStore
 from pi_tui.tree_rows import Row
@@ -75,6 +76,15 @@ class LiveSession:
         """Bring the bodies of entries into the store."""
         if ids:
             self.store.fill(await self._bridge.call(lambda runtime: runtime.entries(self.id, ids)))
+
+    async def find_among(self, ids: Sequence[str], query: Query) -> list[str]:
+        """Which of some entries say something. Their bodies stay where they are: they may be many."""
+
+        async def look(runtime: Runtime) -> list[str]:
+            entries = await runtime.entries(self.id, ids)
+            return [str(entry["id"]) for entry in entries if entry_says(entry, query)]
+
+        return await self._bridge.call(look)
 
     async def recover(self) -> None:
         """Start again from a snapshot, after events were lost."""

@@ -34,7 +34,12 @@ class Item:
 
 @define(eq=False)
 class Call:
-    """A tool call, waiting, running or over. `started` is on the store's clock, in seconds."""
+    """A tool call, waiting, running or over. `started` is on the store's clock, in seconds.
+
+    `output` is the end of what it printed, and `cut` says how many characters before that there are.
+    `result_id` is the entry that keeps its result; `dropped` says that this was let go of, and is
+    to be loaded again where it is seen.
+    """
 
     id: str
     name: str
@@ -42,9 +47,12 @@ class Call:
     state: CallState = "waiting"
     started: float = 0.0
     output: str = ""
+    cut: int = 0
     details: Any = None
     duration_ms: int | None = None
     item: Item | None = None
+    result_id: str = ""
+    dropped: bool = False
 
     @property
     def over(self) -> bool:

@@ -98,6 +98,8 @@ def _offers_to_go_on(now: Situation) -> bool:
 
 def _hinted(now: Situation) -> Mapping[str, str]:
     """The actions that are worth a hint, and what they do now."""
+    if now.selected:
+        return {"app.clear": "copies"}
     if now.searching:
         return {"tui.select.confirm": "ends writing, then n N next"}
     if now.in_pane and now.pane == "tree":
@@ -108,8 +110,19 @@ def _hinted(now: Situation) -> Mapping[str, str]:
             "app.tree.fork": "fork",
             "app.tree.back": "back",
         }
+    if now.in_pane and now.pane == "reading":
+        return {
+            "app.stream.previous app.stream.next": "block",
+            "app.stream.expand": "all of it",
+            "app.stream.copy": "copy",
+            "app.stream.find": "find",
+        }
     if now.in_pane:
-        return {"app.tools.previous app.tools.next": "select", "app.tools.stop": "stop"}
+        return {
+            "app.tools.previous app.tools.next": "select",
+            "app.tools.pin": "pin",
+            "app.tools.stop": "stop",
+        }
     if now.listing:
         return {"tui.input.tab": "complete", "tui.editor.cursorUp tui.editor.cursorDown": "choose"}
     if now.editing:

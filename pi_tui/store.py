@@ -57,7 +57,15 @@ from pi_trio.remote.interface import SessionInfo, Snapshot
 from pi_trio.remote.offers import Surroundings
 from pi_trio.session.scan import head_of
 from pi_trio.session.tree import EntryHead
-from pi_tui.bodies import is_answer, item_kind, message_of
+from pi_tui.bodies import (
+    OUTPUT_CHARACTERS,
+    Shelf,
+    is_answer,
+    item_kind,
+    message_of,
+    size_of,
+    without_long_output,
+)
 from pi_tui.calls import Calls
 from pi_tui.outline import Outline
 from pi_tui.shown import Call, Item, LiveBlock, Retry, Shell, Stats
@@ -69,9 +77,15 @@ __all__ = ["SessionStore"]
 SHELL_CHARACTERS = 65_536
 """Of what a command of the user prints, so much of its end is kept while it runs."""
 
+STAYING = 16
+"""Items at the end whose bodies are never let go of."""
+
 
 class SessionStore:
-    """One session as a screen shows it. `clock` gives seconds and only its differences count."""
+    """One session as a screen shows it. `clock` gives seconds and only its differences count.
+
+    `in_sight` is told by the screen: the items whose bodies it would ask for again at once.
+    """
 
     def __init__(self, snapshot: Snapshot, clock: Callable[[], float] = time.monotonic) -> None:
         self.clock = clock
@@ -107,7 +121,10 @@ class SessionStore:
         self.heads: dict[str, EntryHead] = {head.id: head for head in snapshot.heads}
         self.leaf_id = snapshot.leaf_id
         self.bodies: dict[str, Mapping[str, Any]] = {}
+        self.shelf = Shelf()
+        self.in_sight = range(0)
         self._unseen_answers = {head.id for head in snapshot.heads if is_answer(head)}
+        self._counted: set[str] = set()
         self._cost = 0.0
         self.labels = dict(snapshot.labels)
         self.outline = Outline(snapshot.heads)
@@ -140,6 +157,7 @@ class SessionStore:
         """Take in the bodies of entries that were missing."""
         for entry in entries:
             self._learn(entry)
+        self._make_room()
 
     def start_shell(self, command: str) -> Shell:
         """The user runs a command: show it until its entry is there."""
@@ -388,24 +406,42 @@ class SessionStore:
             self._drop_shell()
         self._place(head)
         self._learn(entry)
+        self._make_room()
 
     def _learn(self, entry: Mapping[str, Any]) -> None:
         """Take in a body, and give it to the item that shows it."""
         id_ = str(entry.get("id"))
         if id_ in self.bodies:
             return
-        self.bodies[id_] = entry
         message = message_of(entry)
+        kept = self.bodies[id_] = without_long_output(entry)
         item = self._items.get(id_)
+        if item is not None:
+            self.shelf.put(item.key, min(size_of(entry), size_of(kept) + OUTPUT_CHARACTERS))
         if isinstance(message, ToolResultMessage):
-            self.calls.settle(message, item)
+            self.calls.settle(message, item, id_)
             return
         if isinstance(message, AssistantMessage):
             self._unseen_answers.discard(id_)
-            self._cost += message.usage.cost.total
+            if id_ not in self._counted:  # it may be loaded more than once
+                self._counted.add(id_)
+                self._cost += message.usage.cost.total
             self.calls.wanted(message, item)
         if item is not None:
             item.message, item.text = message, str(entry.get("summary", ""))
+            item.version += 1
+
+    def _make_room(self) -> None:
+        """Let go of large bodies that were loaded long ago, out of sight and not at the end."""
+        if not self.shelf.full:
+            return
+        near = self.items[self.in_sight.start : self.in_sight.stop] + self.items[-STAYING:]
+        for key in self.shelf.overflow(frozenset(item.key for item in near)):
+            item = self._items[key]
+            for id_ in item.ids:
+                self.bodies.pop(id_, None)
+            self.calls.drop(item)
+            item.message = None
             item.version += 1
 
     def _rebuild(self) -> None:

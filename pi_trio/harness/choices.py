@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from pi_trio.errors import ConfigError
 from pi_trio.llm.protocol import Model, ThinkingLevel
 from pi_trio.llm.registry import ModelChoice, Models
@@ -9,7 +11,7 @@ from pi_trio.llm.thinking import LEVELS, clamp_level
 from pi_trio.resources.config import RuntimeConfig
 from pi_trio.session.session import Session
 
-__all__ = ["choose_level", "choose_model", "notice_of"]
+__all__ = ["choose_level", "choose_model", "notice_of", "replacements"]
 
 
 def choose_model(config: RuntimeConfig, models: Models, session: Session) -> ModelChoice:
@@ -40,6 +42,20 @@ def choose_level(config: RuntimeConfig, session: Session, choice: ModelChoice) -
     remembered = next((level for level in LEVELS if level == said), None)
     level = choice.thinking_level or config.thinking_level or remembered
     return clamp_level(choice.model, level or config.settings.default_thinking_level)
+
+
+def replacements(config: RuntimeConfig, session: Session, cwd: Path, model: Model) -> list[str]:
+    """What a session was used with that is not there any more, and what takes its place."""
+    said = []
+    if session.cwd and not Path(session.cwd).is_dir():
+        said.append(f"The folder of this session, {session.cwd}, is gone: tools work in {cwd}.")
+    remembered = session.branch_settings().model
+    if remembered is not None and config.model is None and not config.demo:
+        wish = "/".join(remembered)
+        if wish != model.reference:
+            gone = f"The model of this session, {wish}, cannot be used now"
+            said.append(f"{gone}: {model.reference} takes its place.")
+    return said
 
 
 def notice_of(config: RuntimeConfig, models: Models, model: Model) -> str:

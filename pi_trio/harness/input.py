@@ -37,6 +37,11 @@ class Input(ABC):
     def running(self) -> bool:
         """Whether a run is in progress."""
 
+    @property
+    @abstractmethod
+    def busy(self) -> bool:
+        """Whether what is said now has to wait."""
+
     @abstractmethod
     def _check_start(self) -> None:
         """Raise a `PiError` if a run that is not there yet could not start: nothing is taken then."""
@@ -152,7 +157,7 @@ class Input(ABC):
             self.hub.post(InboxDiscarded(item.id, item.message))
         for item in change.inserted:
             self.hub.post(InboxInserted(item.id, item.message))
-        if self.running:
+        if self.busy:
             self.tell_queue()
 
     def tell_claimed(self, items: Iterable[InboxItem], turn: int) -> None:

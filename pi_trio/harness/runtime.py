@@ -16,7 +16,7 @@ from attrs import evolve, frozen
 from pi_trio.approval import Answer, GateMode
 from pi_trio.errors import BusyError, StorageError, UsageError
 from pi_trio.events import CompactionResult, QueueUpdate, ThinkingLevelChanged
-from pi_trio.harness.choices import choose_level, choose_model, notice_of
+from pi_trio.harness.choices import choose_level, choose_model, notice_of, replacements
 from pi_trio.harness.configured import gate_policy, harness_options, tool_choice
 from pi_trio.harness.context_parts import context_use
 from pi_trio.harness.destination import FileRecords
@@ -88,6 +88,7 @@ class _Hosted:
     questions: Questions
     gate: Gate
     records: FileRecords
+    replacements: Sequence[str] = ()
 
 
 class LocalRuntime(Offers):
@@ -501,7 +502,8 @@ class LocalRuntime(Offers):
         )
         shell = UserShell(environment, harness.hub, harness.add)
         records = FileRecords(session)
-        hosted = _Hosted(harness, environment, furnishing, shell, policy, questions, gate, records)
+        replaced = replacements(self.config, session, cwd, choice.model)
+        hosted = _Hosted(harness, environment, furnishing, shell, policy, questions, gate, records, replaced)
         self._hosted[session.id] = hosted
         self._furnish(hosted)
         return self._snapshot(session.id)
@@ -561,6 +563,7 @@ class LocalRuntime(Offers):
             unsaved=session.unsaved,
             notice=notice_of(self.config, self.registry, harness.model),
             findings=(
+                *hosted.replacements,
                 *hosted.furnishing.findings,
                 *map(str, self.registry.findings),
                 *harness.options.findings,

@@ -1,83 +1,42 @@
 """Markdown as it is shown, whole or while it grows.
 
-A text is split into blocks at blank lines (outside fences, before a line that is not
-indented) and every block is rendered alone. So the picture of a text does not depend on how
-it arrived, and while it streams only its last block is rendered again.
+Every block is drawn alone and once; while a text streams only its last block is drawn again,
+and that only as often as a small share of the time allows.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+import time
 from functools import cache, lru_cache
 from typing import ClassVar
 
-from attrs import define, field, frozen
+from attrs import define, field
 from markdown_it import MarkdownIt
+from markdown_it.token import Token
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.markdown import CodeBlock, Heading, Markdown, MarkdownElement
 from rich.padding import Padding
 from rich.style import Style
 from rich.styled import Styled
-from rich.syntax import Syntax, SyntaxTheme
+from rich.text import Text
 from rich.theme import Theme as RichTheme
 from textual.strip import Strip
 
 from pi_trio.text import sanitise
-from pi_tui.items.paint import BOLD, ITALIC, Budget, Look, indented, painted, render, wrapped
+from pi_tui.items.blocks import Block, Splitter
+from pi_tui.items.code import INDENT, Fence, coloured, forget_fences
+from pi_tui.items.paint import BOLD, ITALIC, Budget, Look, painted, render, wrapped
+from pi_tui.items.table import Table
 from pi_tui.theme import Theme
 
-__all__ = ["Block", "Growing", "Progress", "forget_colours", "markdown", "split_blocks"]
+__all__ = ["Growing", "Progress", "forget_colours", "markdown"]
 
-_CODE_INDENT = "  "
+TAIL_REST = 4
+"""The growing end of a text stays as it is for so many times as long as drawing it took."""
 
 _MARKED = re.compile(r"[*_`#\[\]<>|~&\\]|^[ \t]|  $|^(?:[-+=]|\d+[.)])|https?:", re.MULTILINE)
 """Whether a block can mean anything else than its letters."""
-
-
-# ------------------------------------------------------------------ splitting
-
-
-@frozen
-class Block:
-    """A stretch of a text. It is `complete` when a line that cannot belong to it has begun."""
-
-    begin: int
-    end: int
-    complete: bool
-    in_fence: bool = False
-
-
-def split_blocks(text: str, start: int = 0) -> Iterator[Block]:
-    """The blocks of `text` from `start` on, where a block begins."""
-    begin = at = start
-    fence, blank = "", False
-    while at < len(text):
-        stop = text.find("\n", at) + 1 or len(text)
-        content = text[at:stop].rstrip()
-        bare = content.lstrip()
-        if fence:
-            fence = "" if bare.startswith(fence) and not bare.strip(fence[0]) else fence
-        else:
-            if blank and bare and bare == content:
-                yield Block(begin, at, complete=True)
-                begin = at
-            fence = _fence_mark(bare)
-        blank = not bare and not fence
-        at = stop
-    if begin < len(text):
-        yield Block(begin, len(text), complete=False, in_fence=bool(fence))
-
-
-def _fence_mark(bare: str) -> str:
-    """The run of signs with which a line opens a fence, or nothing."""
-    if bare[:3] not in ("```", "~~~"):
-        return ""
-    rest = bare.lstrip(bare[0])
-    return "" if bare[0] == "`" and "`" in rest else bare[: len(bare) - len(rest)]
-
-
-# ------------------------------------------------------------------ rendering
 
 
 def markdown(text: str, look: Look, style: Style) -> list[Strip]:
@@ -91,54 +50,81 @@ class Growing:
 
     look: Look
     style: Style
+    _splitter: Splitter = field(factory=Splitter)
     _frozen: list[Strip] = field(factory=list)
-    _done: int = 0
-    _fence: _OpenFence | None = None
+    _block: Block | None = None
+    _last: Block | None = None
+    _tail: list[Strip] = field(factory=list)
+    _tail_due: float = 0.0
+    _fence: Fence | None = None
+    _columns: tuple[int, ...] = ()
 
     def strips(self, text: str, *, final: bool = False, budget: Budget | None = None) -> list[Strip]:
         """The strips of `text`, which continues what was given before.
 
         When the budget is used up the rest is left out, and the budget says so.
         """
-        tail: list[Strip] = []
-        for block in split_blocks(text, self._done):
+        while (block := self._block or self._splitter.next_complete(text)) is not None:
+            self._block = block
             if budget is not None and budget.used_up():
                 break
-            source = text[block.begin : block.end]
-            if block.complete:
-                self._extend(self._frozen, self._render(source))
-                self._done, self._fence = block.end, None
-            elif block.in_fence and not final and _fence_mark(source[:80].split("\n")[0]):
-                tail = self._grow_fence(source)
-            else:
-                tail = self._render(source)
+            strips = self._draw(block, text, budget, growing=False)
+            if budget is not None and budget.exceeded:  # in a long fence
+                self._last, self._tail = block, strips
+                break
+            self._extend(self._frozen, block, strips)
+            self._block, self._last, self._tail, self._fence = None, None, [], None
+        else:
+            self._draw_end(text, budget, final=final)
         out = list(self._frozen)
-        self._extend(out, tail)
+        if self._last is not None:
+            self._extend(out, self._last, self._tail)
         return out
 
-    def _extend(self, out: list[Strip], block: list[Strip]) -> None:
-        if out and block:
+    def _draw_end(self, text: str, budget: Budget | None, *, final: bool) -> None:
+        """Draw what follows the last complete block, unless that was done a moment ago."""
+        block, now = self._splitter.rest(text), time.monotonic()
+        if block is None:
+            return
+        if not final and budget is not None and now < self._tail_due and self._last is not None:
+            budget.postponed = True
+            return
+        begun = time.thread_time()
+        self._last, self._tail = block, self._draw(block, text, budget, growing=not final)
+        self._tail_due = time.monotonic() + TAIL_REST * (time.thread_time() - begun)
+
+    def _draw(self, block: Block, text: str, budget: Budget | None, *, growing: bool) -> list[Strip]:
+        source = text[block.begin : block.end]
+        if block.fence:
+            self._fence = self._fence or Fence(self.look)
+            return self._fence.strips(source, is_open=block.open and growing, budget=budget)
+        columns = self._columns if block.head else ()
+        strips, self._columns = _block_strips(
+            block.head + source, self.look.width, self.look.theme, self.style, columns
+        )
+        return strips
+
+    def _extend(self, out: list[Strip], block: Block, strips: list[Strip]) -> None:
+        if out and strips and not block.joined:
             out.append(painted([], self.look.width))
-        out.extend(block)
-
-    def _render(self, source: str) -> list[Strip]:
-        return _block_strips(source, self.look.width, self.look.theme, self.style)
-
-    def _grow_fence(self, source: str) -> list[Strip]:
-        if self._fence is None:
-            self._fence = _OpenFence(self.look)
-        return self._fence.strips(source)
+        out.extend(strips)
 
 
-@lru_cache(maxsize=4096)
-def _block_strips(source: str, width: int, theme: Theme, style: Style) -> list[Strip]:
-    """One block. Kept, so that a finished answer costs nothing once it was seen streaming."""
+@lru_cache(maxsize=2048)
+def _block_strips(
+    source: str, width: int, theme: Theme, style: Style, columns: tuple[int, ...]
+) -> tuple[list[Strip], tuple[int, ...]]:
+    """One block, and the widths of its columns if it is a table, which goes on in those it is given.
+
+    Kept, so that a finished answer costs nothing once it was seen streaming.
+    """
     if not _MARKED.search(source):  # most of what is written is plain, and Markdown costs ten times more
-        return wrapped(" ".join(source.split("\n")).strip(), width, style)
-    content = _Markdown(sanitise(source), _SyntaxColours(theme))
+        return wrapped(" ".join(source.split("\n")).strip(), width, style), ()
+    found = list(columns)
+    content = _Markdown(sanitise(source), theme, found)
     strips = render(Styled(content, style), width, _rich_theme(theme))
     inked = [at for at, strip in enumerate(strips) if strip.text.strip()]
-    return strips[inked[0] : inked[-1] + 1] if inked else []
+    return strips[inked[0] : inked[-1] + 1] if inked else [], tuple(found)
 
 
 @define
@@ -149,35 +135,21 @@ class Progress:
     growing: dict[int, Growing] = field(factory=dict)
 
 
-@define
-class _OpenFence:
-    """A fence without its end, line by line and plain, so that its cost follows what is new."""
+class _Code(CodeBlock):
+    """Code that is indented, or in a list: in the theme's colours, without a ground of its own."""
 
-    look: Look
-    _strips: list[Strip] = field(factory=list)
-    _done: int = 0
+    theme: Theme  # type: ignore[assignment]
 
-    def strips(self, source: str) -> list[Strip]:
-        self._done = self._done or source.find("\n") + 1 or len(source)
-        last = source.rfind("\n") + 1
-        if last > self._done:
-            self._strips += self._lines(source[self._done : last - 1])
-            self._done = last
-        rest = source[self._done :]
-        return self._strips + self._lines(rest) if rest else self._strips
-
-    def _lines(self, code: str) -> list[Strip]:
-        width = self.look.width - len(_CODE_INDENT)
-        mark = (_CODE_INDENT, Style())
-        return indented(wrapped(code, width, self.look.theme["mdCodeBlock"]), mark, mark)
-
-
-class _Fence(CodeBlock):
-    """A code block: indented, in the theme's colours, without a ground of its own."""
+    @classmethod
+    def create(cls, markdown: Markdown, token: Token) -> _Code:
+        """See `MarkdownElement`."""
+        assert isinstance(markdown, _Markdown)  # noqa: S101  # it is the only one that knows this class
+        return cls(token.info.partition(" ")[0], markdown.theme)  # type: ignore[arg-type]
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        code = Syntax(str(self.text).rstrip(), self.lexer_name, theme=self.theme, word_wrap=True)
-        yield Padding(code, (0, 0, 0, len(_CODE_INDENT)))
+        """The lines."""
+        lines = coloured(str(self.text).rstrip(), self.lexer_name, self.theme)
+        yield Padding(Text("\n").join(lines), (0, 0, 0, len(INDENT)))
 
 
 class _Heading(Heading):
@@ -194,14 +166,16 @@ class _Markdown(Markdown):
     elements: ClassVar[dict[str, type[MarkdownElement]]] = {
         **Markdown.elements,
         "heading_open": _Heading,
-        "fence": _Fence,
-        "code_block": _Fence,
+        "fence": _Code,
+        "code_block": _Code,
+        "table_open": Table,
     }
 
-    def __init__(self, source: str, colours: SyntaxTheme) -> None:
+    def __init__(self, source: str, theme: Theme, columns: list[int]) -> None:
         self.markup = source
         self.parsed = _parser().parse(source)
-        self.code_theme = colours  # type: ignore[assignment]  # it goes on to Syntax, which takes both
+        self.theme = theme
+        self.columns = columns
         self.justify = None
         self.style = "none"
         self.hyperlinks = False
@@ -209,42 +183,11 @@ class _Markdown(Markdown):
         self.inline_code_theme = ""
 
 
-class _SyntaxColours(SyntaxTheme):
-    """The theme's syntax tokens, for Pygments' token types (tuples of names, general first)."""
-
-    _TOKENS = (
-        (("Comment",), "syntaxComment"),
-        (("Keyword",), "syntaxKeyword"),
-        (("Name", "Function"), "syntaxFunction"),
-        (("Name", "Decorator"), "syntaxFunction"),
-        (("Name", "Class"), "syntaxType"),
-        (("Name", "Builtin"), "syntaxType"),
-        (("Name",), "syntaxVariable"),
-        (("Literal", "String"), "syntaxString"),
-        (("Literal", "Number"), "syntaxNumber"),
-        (("Operator",), "syntaxOperator"),
-        (("Punctuation",), "syntaxPunctuation"),
-        (("Generic", "Inserted"), "toolDiffAdded"),
-        (("Generic", "Deleted"), "toolDiffRemoved"),
-    )
-
-    def __init__(self, theme: Theme) -> None:
-        self._theme = theme
-
-    def get_style_for_token(self, token_type: tuple[str, ...]) -> Style:
-        for known, name in self._TOKENS:
-            if token_type[: len(known)] == known:
-                return self._theme[name]
-        return self._theme["mdCodeBlock"]
-
-    def get_background_style(self) -> Style:
-        return Style()
-
-
 def forget_colours() -> None:
     """The theme has become another: draw everything anew."""
     _block_strips.cache_clear()
     _rich_theme.cache_clear()
+    forget_fences()
 
 
 @cache

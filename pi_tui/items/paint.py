@@ -34,6 +34,7 @@ __all__ = [
     "Span",
     "beginning",
     "fit",
+    "folded",
     "indented",
     "line",
     "one_line",
@@ -73,21 +74,32 @@ class Look:
         """The same, `cells` narrower."""
         return evolve(self, width=max(self.width - cells, 1))
 
+    def opened(self, expanded: bool) -> Look:
+        """The same, unfolded or not."""
+        return self if expanded == self.expanded else evolve(self, expanded=expanded)
+
+    def fits(self, other: Look) -> bool:
+        """Whether what does not run looks the same under both."""
+        return (self.width, self.theme, self.expanded) == (other.width, other.theme, other.expanded)
+
 
 class Budget:
-    """Time for drawing, so that one long answer never holds up a key.
+    """Time for drawing, so that one long answer never holds up a key. Only this thread's own work
+    counts: on a busy machine a frame shows as much as on an idle one.
 
     The first question is always answered with no: whatever the time, something gets done.
+    `exceeded` tells that something was left out, `postponed` that it is not the newest state of it.
     """
 
     def __init__(self, seconds: float) -> None:
-        self._until = time.monotonic() + seconds
+        self._until = time.thread_time() + seconds
         self._asked = False
         self.exceeded = False
+        self.postponed = False
 
     def used_up(self) -> bool:
         """Whether to stop here. Then something was left out, and `exceeded` is true."""
-        if self._asked and time.monotonic() >= self._until:
+        if self._asked and time.thread_time() >= self._until:
             self.exceeded = True
         self._asked = True
         return self.exceeded
@@ -142,6 +154,13 @@ def _folded(text: str, width: int) -> Iterable[str]:
     if text.isascii() and len(text) <= width:
         return (text,)
     return (part.plain for part in Text(text).wrap(_CONSOLE, width))
+
+
+def folded(text: Text, width: int) -> list[Strip]:
+    """A line of several styles, wrapped at words. Its letters are sanitised already."""
+    fits = text.plain.isascii() and len(text.plain) <= width
+    parts = [text] if fits else text.wrap(_CONSOLE, width)
+    return [painted(part.render(_CONSOLE), width) for part in parts]
 
 
 def beginning(

@@ -10,17 +10,17 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from rich.style import Style
 from textual.strip import Strip
 
 from pi_trio.codec import dumps
 from pi_trio.text import sanitise
+from pi_tui.items.diff import diff_strips
 from pi_tui.items.paint import BOLD, Look, Span, indented, line, one_line, wrapped
 from pi_tui.items.words import clock, duration, plural
 from pi_tui.shown import Call
 from pi_tui.status import SPINNER
 
-__all__ = ["call_details", "call_line", "call_strips", "diff_of"]
+__all__ = ["call_details", "call_line", "call_strips", "diff_of", "subject"]
 
 NAME_CELLS = 6
 FAILED_LINES = 5
@@ -64,7 +64,7 @@ def call_line(call: Call, look: Look) -> Strip:
     left: list[Span] = [
         (glyph + " ", theme[_TOKENS[call.state]]),
         (one_line(call.name).ljust(NAME_CELLS) + " ", theme["toolTitle"] + BOLD),
-        (one_line(_subject(call)), theme["toolTitle"]),
+        (one_line(subject(call)), theme["toolTitle"]),
     ]
     return line(look.width, left, _notes(call, look))
 
@@ -86,21 +86,7 @@ def diff_of(call: Call) -> str:
     return diff if isinstance(diff, str) else ""
 
 
-def diff_strips(diff: str, look: Look) -> list[Strip]:
-    """A diff, told by its signs and by colour."""
-    strips: list[Strip] = []
-    for part in diff.split("\n"):
-        strips += wrapped(part, look.width, _diff_style(part, look))
-    return strips
-
-
-def _diff_style(part: str, look: Look) -> Style:
-    if part.startswith("+"):
-        return look.theme["toolDiffAdded"]
-    return look.theme["toolDiffRemoved" if part.startswith("-") else "toolDiffContext"]
-
-
-def _subject(call: Call) -> str:
+def subject(call: Call) -> str:
     """What the call works on."""
     args = call.args
     if isinstance(command := args.get("command"), str):

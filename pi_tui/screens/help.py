@@ -23,6 +23,8 @@ KEY_CELLS = 19
 _TITLES: dict[Area, str] = {
     "prompt": "In the prompt",
     "queue": "In the messages that wait",
+    "stream": "In the stream",
+    "find": "While something is looked for",
     "tree": "In the session tree",
     "tools": "In the tool pane",
     "sessions": "In the list of sessions",

@@ -15,7 +15,6 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Horizontal
 from textual.message import Message
-from textual.screen import Screen
 from textual.timer import Timer
 from textual.widgets import Static
 
@@ -29,6 +28,7 @@ from pi_tui.pictures import clipboard_image
 from pi_tui.screens.asking import Asking
 from pi_tui.screens.choosing import Choosing
 from pi_tui.screens.help import HelpScreen
+from pi_tui.screens.reading import ReadingScreen
 from pi_tui.screens.tree_keys import TreeKeys
 from pi_tui.status import rule_label, status_parts
 from pi_tui.theme import Theme
@@ -45,7 +45,6 @@ if TYPE_CHECKING:
     from pi_tui.live import LiveSession
     from pi_tui.store import SessionStore
     from pi_tui.tree_rows import Row
-    from pi_tui.widgets.body import Body
     from pi_tui.widgets.session_tree import SessionTree
     from pi_tui.widgets.tool_pane import ToolPane
     from pi_tui.widgets.tree_view import TreeView
@@ -58,7 +57,7 @@ ARMED_FOR = 4.0
 SPINNER_INTERVAL = 1 / 8
 
 
-class MainScreen(Screen[None]):
+class MainScreen(ReadingScreen):
     """One session at a time; what is done with it is in `work`. It is the `View` of that."""
 
     DEFAULT_CSS = """
@@ -70,6 +69,7 @@ class MainScreen(Screen[None]):
     MainScreen ToolPane.-beside { border-left: solid $pi-borderMuted; }
     """
     BINDINGS: ClassVar[list[BindingType]] = bindings_for("everywhere")
+    AUTO_FOCUS: ClassVar[str] = "#prompt"  # the list of what waits comes first, and would be chosen
 
     class Changed(Message):
         """The store of a session has changed."""
@@ -90,8 +90,6 @@ class MainScreen(Screen[None]):
         self._asking = Asking(self, theme, keymap)
         self._choosing = Choosing(self, theme, keymap)
         self._tree_keys = TreeKeys(self, theme)
-        self._body: Body | None = None
-        self._pane: Pane = "stream"
         self._whole = False
         self._tools = False
         self._armed = ""
@@ -115,7 +113,6 @@ class MainScreen(Screen[None]):
 
     def on_mount(self) -> None:
         """Ready for keys before there is a runtime."""
-        self.prompt.focus()
         self._spinner = self.set_interval(SPINNER_INTERVAL, self._turn_spinner, pause=True)
         self._refresh_chrome()
 
@@ -133,13 +130,18 @@ class MainScreen(Screen[None]):
 
     async def show(self, store: SessionStore) -> None:
         """See `View`. The panes are made when there is something to show in them."""
+        from pi_tui.screens.finding import Finding
         from pi_tui.widgets.body import Body
+        from pi_tui.widgets.find_bar import FindBar
 
         if self._body is None:
             self._body = Body(store, self._theme, self._keymap)
-            await self.mount(self._body, before="#blank")
+            bar = FindBar(self._keymap)
+            await self.mount(self._body, bar, before="#blank")
             await self.query_one("#blank").remove()
+            self._finding = Finding(bar, self._body.transcript)
         else:
+            self._end_finding()
             self._body.show(store)
         self._arrange()
         if self.live is not None:
@@ -185,6 +187,11 @@ class MainScreen(Screen[None]):
         if self._body is not None:
             self._body.transcript.to_end()
 
+    def give_way(self) -> None:
+        """A key comes: drawing waits for it."""
+        if self._body is not None:
+            self._body.transcript.give_way()
+
     async def open_view(self, view: OwnView, argument: str) -> None:
         """See `View`."""
         match view:
@@ -218,6 +225,8 @@ class MainScreen(Screen[None]):
         if store.heads:
             self.prompt.suggestions = ()
         self._body.sync()
+        if self._finding is not None:
+            self._finding.sync(event.live)
         self._asking.sync(event.live)
         self._refresh_chrome()
 
@@ -335,6 +344,12 @@ class MainScreen(Screen[None]):
             case Step.CLOSE_LIST:
                 self.query_one(Hints).tell((), self.prompt.text)
                 self._refresh_chrome()
+            case Step.CLOSE_FIND:
+                self._end_finding()
+            case Step.UNSELECT:
+                self._select_nothing()
+            case Step.COPY:
+                self.do(self._copy_selected())
             case Step.STOP_EDITING:
                 self.work.queueing.stop()
                 self._refresh_chrome()
@@ -365,13 +380,17 @@ class MainScreen(Screen[None]):
         self._tools = self._pane != "tools"
         self._focus_pane("tools" if self._tools else "stream")
 
+    def action_whole_tools(self) -> None:
+        self._focus_pane("tools", whole=not self._whole)
+
     def action_next_pane(self) -> None:
         order: list[Pane] = ["stream", "tree", "tools"]
-        self._focus_pane(order[(order.index(self._pane) + 1) % len(order)])
+        at = order.index(self._pane) if self._pane in order else 0
+        self._focus_pane(order[(at + 1) % len(order)])
 
     def action_expand(self) -> None:
         if self._body is not None:
-            self._body.transcript.set_expanded(not self._body.transcript.expanded)
+            self._body.transcript.set_expanded(not self._body.transcript.drawing.expanded)
 
     def action_page(self, pages: int) -> None:
         if self._body is not None:
@@ -385,8 +404,10 @@ class MainScreen(Screen[None]):
         self.to_end()
 
     def action_dequeue(self) -> None:
-        if self.live is not None:
+        if self.live is not None and (queue := self.live.store.queue) and (queue.steering or queue.follow_up):
             self.do(self.work.dequeue())
+        elif self._body is not None:
+            self._focus_pane("reading")
 
     def action_model(self) -> None:
         if self.live is not None:
@@ -447,6 +468,8 @@ class MainScreen(Screen[None]):
             shell=store is not None and store.shell is not None and store.shell.running,
             stopping=self.work.stopping,
             listing=bool(self.query_one(Hints).chosen),
+            finding=self._finding is not None and self._finding.active,
+            selected=self._body is not None and self._body.transcript.selection is not None,
             in_queue=self.query_one(QueueList).has_focus,
             editing=self.work.queueing.editing is not None,
             searching=self._pane == "tree" and self._body is not None and self._body.tree_pane.search.on,
@@ -504,6 +527,8 @@ class MainScreen(Screen[None]):
 
     def _focus_pane(self, pane: Pane, *, whole: bool = False) -> None:
         entered = pane == "tree" != self._pane
+        if self._pane == "reading" != pane and self._body is not None:
+            self._body.transcript.leave()
         self._pane, self._whole = pane, whole
         self._arrange()
         if entered and self._body is not None:
@@ -514,7 +539,8 @@ class MainScreen(Screen[None]):
             seen = arrange(self.size.width, self._pane, tools=self._tools, whole=self._whole)
             self.query_one(TabStrip).display = seen.strip
             self._body.lay_out(seen)
-            focus = {"tree": self._body.tree_pane, "tools": self._body.tool_pane}
+            body = self._body
+            focus = {"tree": body.tree_pane, "tools": body.tool_pane, "reading": body.transcript}
             self.set_focus(focus.get(self._pane) or self.prompt)  # at once: the next key is for it
         self._refresh_chrome()
 
@@ -566,4 +592,5 @@ def _tabs(store: SessionStore, pane: Pane) -> tuple[list[str], str]:
     running = len(store.running_calls)
     branches = store.outline.branches
     tree = f"Tree {branches}" if branches > 1 else "Tree"
-    return ["Stream", tree, f"Tools {running}" if running else "Tools"], pane.capitalize()
+    current = "Stream" if pane == "reading" else pane.capitalize()
+    return ["Stream", tree, f"Tools {running}" if running else "Tools"], current

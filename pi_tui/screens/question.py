@@ -15,8 +15,8 @@ from textual.widgets import Input
 
 from pi_trio.approval import Answer, Question
 from pi_trio.text import sanitise
+from pi_tui.items.diff import diff_strips
 from pi_tui.items.paint import Look, one_line, wrapped
-from pi_tui.items.tools import diff_strips
 from pi_tui.keymap import hint
 from pi_tui.screens.dialog import Details, Dialog
 from pi_tui.theme import Theme

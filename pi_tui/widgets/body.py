@@ -10,8 +10,8 @@ from textual.containers import Horizontal
 from pi_tui.layout import Arrangement
 from pi_tui.store import SessionStore
 from pi_tui.theme import Theme
+from pi_tui.widgets.reading import Stream
 from pi_tui.widgets.tool_pane import ToolPane
-from pi_tui.widgets.transcript import Transcript
 from pi_tui.widgets.tree_view import TreeView
 
 __all__ = ["Body"]
@@ -31,7 +31,7 @@ class Body(Horizontal):
         super().__init__()
         self.tree_view = TreeView(store, theme, keymap)
         self.tree_pane = self.tree_view.session_tree
-        self.transcript = Transcript(store, theme, keymap, id="stream")
+        self.transcript = Stream(store, theme, keymap, id="stream")
         self.tool_pane = ToolPane(store, theme, keymap, id="tools")
 
     def compose(self) -> ComposeResult:

@@ -18,7 +18,16 @@ from textual.widget import Widget
 from pi_tui.keymap import Area, keys_of
 from pi_tui.theme import Theme
 
-__all__ = ["LineView", "Missing", "OneLine", "bindings_for", "own_actions", "passed_on", "styled"]
+__all__ = [
+    "Copied",
+    "LineView",
+    "Missing",
+    "OneLine",
+    "bindings_for",
+    "own_actions",
+    "passed_on",
+    "styled",
+]
 
 
 PLAIN = Style()
@@ -69,6 +78,14 @@ class Missing(Message):
         self.ids = ids
 
 
+class Copied(Message):
+    """The user wants a text copied."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.text = text
+
+
 class LineView(ScrollView):
     """Draws only the lines in view. Subclasses say how many there are and give each.
 
@@ -96,6 +113,7 @@ class LineView(ScrollView):
         super().__init__(id=id)
         self.theme = theme
         self._actions = {} if keymap is None else own_actions(self, keymap)
+        self._thumb = (0, 0)
 
     async def _on_key(self, event: events.Key) -> None:
         action = self._actions.get(event.key)
@@ -119,8 +137,38 @@ class LineView(ScrollView):
 
     def set_line_count(self, count: int) -> None:
         """Tell how many lines there are now, and draw again."""
-        self.virtual_size = Size(0, count)
+        self.resize_to(count)
         self.refresh()
+
+    def resize_to(self, count: int) -> None:
+        """Tell how many lines there are now.
+
+        Textual lays the whole screen out when a virtual size changes, which costs more than
+        drawing it; here that is needed only when the scrollbar comes or goes.
+        """
+        if self.show_vertical_scrollbar != (count > self.container_size.height):
+            self.virtual_size = Size(0, count)
+            return
+        self.set_reactive(Widget.virtual_size, Size(0, count))
+        self.scroll_y = self.validate_scroll_y(self.scroll_y)
+        self._move_thumb()
+
+    def watch_scroll_y(self, old_value: float, new_value: float) -> None:
+        """The view has moved, for Textual."""
+        self._move_thumb()
+        if round(old_value) != round(new_value):
+            self.refresh()
+
+    def _move_thumb(self) -> None:
+        """Draw the scrollbar again when that can be seen: it costs as much as all the lines beside it."""
+        height, total = self.size.height, self.virtual_size.height
+        if not self.show_vertical_scrollbar or not total:
+            return
+        cells = height * height // total, height * round(self.scroll_y) // total
+        if cells != self._thumb:
+            self._thumb = cells
+            self.vertical_scrollbar.window_virtual_size = total
+            self.vertical_scrollbar.position = self.scroll_y
 
     def render_line(self, y: int) -> Strip:
         """A line of the view, for Textual."""

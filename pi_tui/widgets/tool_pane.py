@@ -1,4 +1,8 @@
-"""The tool pane: the calls of this session, newest first, and all of the selected one below."""
+"""The tool pane: the calls of this session, newest first, and all of the selected one below.
+
+As long as the reader chooses none, it shows what is most worth seeing: a call that failed just
+now, else what runs, else the last one.
+"""
 
 from __future__ import annotations
 
@@ -9,20 +13,28 @@ from rich.segment import Segment
 from textual.message import Message
 from textual.strip import Strip
 
-from pi_tui.items.paint import BOLD, Look, line
-from pi_tui.items.tools import call_details, call_line
+from pi_trio.text import sanitise
+from pi_tui.items.paint import BOLD, Look, line, painted, wrapped
+from pi_tui.items.tools import call_details, call_line, diff_of, subject
+from pi_tui.items.words import plural
 from pi_tui.shown import Call
 from pi_tui.store import SessionStore
 from pi_tui.theme import Theme
-from pi_tui.widgets.lines import LineView, bindings_for, styled
+from pi_tui.widgets.lines import Copied, LineView, Missing, bindings_for, styled
 
 __all__ = ["ToolPane"]
 
 LISTED = 8
 """Calls in the list at a time."""
 
+PINNED_LINES = 6
+"""Lines of the end of what a pinned call printed."""
+
 MOST_LINES = 5000
 """Lines of one output that are shown here, its last ones."""
+
+COMMAND_LINES = 12
+"""Lines of what a call was asked to do, where one is not enough."""
 
 
 class ToolPane(LineView, can_focus=True):
@@ -50,14 +62,18 @@ class ToolPane(LineView, can_focus=True):
     ) -> None:
         super().__init__(theme, keymap, id=id)
         self.store = store
+        self.pinned: Call | None = None
         self._calls: list[Call] = []
+        self._chosen: Call | None = None
         self._selected: Call | None = None
         self._drawn: tuple[Any, list[Strip]] = (None, [])
+        self._following = True
+        self._asked_for: set[str] = set()
         self._tick = 0
 
     def show(self, store: SessionStore) -> None:
         """Show the calls of a session."""
-        self.store, self._selected = store, None
+        self.store, self._chosen, self.pinned = store, None, None
         self.sync()
 
     def sync(self) -> None:
@@ -66,12 +82,13 @@ class ToolPane(LineView, can_focus=True):
             return
         calls = list(self.store.calls.values())[::-1]
         self._calls = sorted(calls, key=lambda call: call.state != "running")
-        if self._selected not in self._calls:
-            self._selected = self._calls[0] if self._calls else None
-        at_end = self.scroll_offset.y >= self.max_scroll_y
+        self._chosen = self._chosen if self._chosen in self._calls else None
+        self.pinned = self.pinned if self.pinned in self._calls else None
+        self._select(self._chosen or self._worth_seeing())
+        self._ask_for_dropped()
         self.set_line_count(self._head + len(self._output()))
-        if at_end and self._selected is not None and self._selected.state == "running":
-            self.scroll_end(animate=False)
+        if self._following:
+            self.scroll_to(y=self.max_scroll_y, animate=False, force=True)
 
     def restyle(self) -> None:
         self._drawn = (None, [])
@@ -83,29 +100,79 @@ class ToolPane(LineView, can_focus=True):
         self._tick += 1
         self.sync()
 
+    def _ask_for_dropped(self) -> None:
+        """What is shown now may have been let go of."""
+        dropped = [call for call in (self._selected, self.pinned) if call is not None and call.dropped]
+        wanted = [call.result_id for call in dropped if call.result_id not in self._asked_for]
+        self._asked_for = {call.result_id for call in dropped}
+        if wanted:
+            self.post_message(Missing(wanted))
+
+    def _worth_seeing(self) -> Call | None:
+        over = [call for call in self._calls if call.over]
+        if over and over[0].state == "failed":
+            return over[0]
+        return self._calls[0] if self._calls else None
+
+    def _select(self, call: Call | None) -> None:
+        """Another call begins at its end if it runs, else at its beginning."""
+        if call is not self._selected:
+            self._selected = call
+            self.scroll_to(y=0, animate=False, force=True)
+            self._following = self._runs
+
+    @property
+    def _runs(self) -> bool:
+        """Whether more may come of what is shown."""
+        return self._selected is not None and self._selected.state == "running"
+
     # ---------------------------------------------------------------- keys
 
     def action_move(self, by: int) -> None:
         if self._selected is None:
             return
         at = self._calls.index(self._selected) + by
-        self._selected = self._calls[min(max(at, 0), len(self._calls) - 1)]
-        self.scroll_to(y=0, animate=False)
+        self._chosen = self._calls[min(max(at, 0), len(self._calls) - 1)]
         self.sync()
 
     def action_move_page(self, by: int) -> None:
+        self._following = False
         self.scroll_relative(y=by * max(self.size.height - self._head - 1, 1), animate=False)
 
+    def action_to_edge(self, by: int) -> None:
+        self._following = by > 0 and self._runs
+        self.scroll_to(y=self.max_scroll_y if by > 0 else 0, animate=False)
+
+    def action_pin(self) -> None:
+        self.pinned = None if self.pinned is self._selected else self._selected
+        self.sync()
+
+    def action_copy(self) -> None:
+        if self._selected is not None:
+            self.post_message(Copied(sanitise(diff_of(self._selected) or self._selected.output)))
+
     def action_stop(self) -> None:
-        if self._selected is not None and self._selected.state == "running":
+        if self._selected is not None and self._runs:
             self.post_message(self.Stopped(self._selected.id))
+
+    def watch_scroll_y(self, old_value: float, new_value: float) -> None:
+        """Whoever scrolls up stays there; at the end of what runs one follows it again."""
+        super().watch_scroll_y(old_value, new_value)
+        if round(new_value) < min(round(old_value), self.max_scroll_y):
+            self._following = False
+        elif round(new_value) >= self.max_scroll_y and self._runs:
+            self._following = True
+
+    def on_resize(self) -> None:
+        """Another size has another end."""
+        self.sync()
 
     # ---------------------------------------------------------------- drawing
 
     @property
     def _head(self) -> int:
-        """Lines of the title, the list and the rule below it."""
-        return 2 + min(max(len(self._calls), 1), LISTED)
+        """Lines of the title, the list, the pinned call and the rule below each."""
+        return 2 + min(max(len(self._calls), 1), LISTED) + len(self._pinned_lines())
 
     def render_line(self, y: int) -> Strip:
         if y < self._head:  # this part does not scroll
@@ -119,15 +186,20 @@ class ToolPane(LineView, can_focus=True):
 
     def _head_line(self, y: int) -> Strip:
         look = self._look()
+        pinned = self._pinned_lines()
         if y == 0:
-            return line(self.width, [(f" Tools · {self._summary()}", BOLD)])
-        if y == self._head - 1:
+            return line(
+                self.width, [(f" Tools · {self._summary()}", BOLD)], [(self._above(), look.theme["muted"])]
+            )
+        if y == self._head - 1 - len(pinned):
             return Strip([Segment("─" * self.width, self.theme["borderMuted"])])
+        if y >= self._head - len(pinned):
+            return pinned[y - self._head + len(pinned)]
         if not self._calls:
             return line(self.width, [(" no calls so far", self.theme["muted"])])
         call = self._calls[self._first_listed() + y - 1]
         chosen = call is self._selected
-        mark = Segment("›" if chosen else " ", self.theme["accent"])
+        mark = Segment("›" if chosen else "▪" if call is self.pinned else " ", self.theme["accent"])
         strip = Strip([mark, *call_line(call, look.narrower(1))])
         return strip.apply_style(self.theme["selectedBg"]) if chosen and self.has_focus else strip
 
@@ -140,14 +212,39 @@ class ToolPane(LineView, can_focus=True):
         over = sum(call.over for call in self._calls)
         return f"{running} running, {over} done" if running else f"{over} done"
 
+    def _above(self) -> str:
+        """How much of the output is above the view."""
+        above = round(self.scroll_offset.y)
+        if not above:
+            return ""
+        return f"{'following · ' if self._following else ''}{plural(above, 'line')} above "
+
+    def _pinned_lines(self) -> list[Strip]:
+        """The pinned call with the end of its output, unless it is shown below anyway."""
+        call = self.pinned
+        if call is None or call is self._selected:
+            return []
+        look = self._look()
+        rule = Strip([Segment("─" * self.width, self.theme["borderMuted"])])
+        return [call_line(call, look), *call_details(call, look, PINNED_LINES), rule]
+
     def _output(self) -> list[Strip]:
         call = self._selected
         if call is None:
             return []
-        key = (call.id, call.state, call.output, self.width)
+        key = (call.id, call.state, call.output, self.width, id(self.theme))
         if self._drawn[0] != key:
-            self._drawn = (key, call_details(call, self._look(), MOST_LINES))
+            self._drawn = (key, self._asked(call) + call_details(call, self._look(), MOST_LINES))
         return self._drawn[1]
+
+    def _asked(self, call: Call) -> list[Strip]:
+        """What the call was asked to do, where its line in the list has no room for it."""
+        asked = wrapped(subject(call), self.width, self.theme["toolTitle"])
+        head = [*asked[:COMMAND_LINES], painted([], self.width)] if len(asked) > 1 else []
+        if call.cut:
+            cut = f"… the {call.cut:,} characters before this are in the session file"
+            head += wrapped(cut, self.width, self.theme["warning"])
+        return head
 
     def _look(self) -> Look:
         return Look(self.width, self.theme, now=self.store.clock(), tick=self._tick)

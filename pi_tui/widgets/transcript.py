@@ -9,35 +9,34 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from typing import Any
 
 from rich.segment import Segment
 from textual import events
 from textual.cache import LRUCache
-from textual.geometry import Size
+from textual.geometry import Region
 from textual.strip import Strip
 
 from pi_tui.heights import Heights
-from pi_tui.items.markdown import Progress
-from pi_tui.items.messages import LiveAnswer
+from pi_tui.items.drawing import Drawing
 from pi_tui.items.paint import Budget, Look
-from pi_tui.items.render import MARGIN, animated, estimate, joins, render_item
-from pi_tui.keymap import NO_CHANGES, hint
+from pi_tui.items.render import MARGIN, estimate, joins
+from pi_tui.items.words import plural
+from pi_tui.keymap import hint
 from pi_tui.shown import Item
 from pi_tui.store import SessionStore
 from pi_tui.theme import Theme
-from pi_tui.widgets.lines import LineView, Missing, styled
+from pi_tui.widgets.lines import PLAIN, LineView, Missing, styled
 
 __all__ = ["Transcript"]
 
 MAX_TEXT = 110
 """Longer lines are hard to read: cells of text on a wide screen."""
 
-FRAME = 1 / 30
+FRAME = 1 / 25
 """Seconds between two looks into the store while events keep coming, at least."""
 
-DRAWING = 0.015
-"""Seconds of drawing answers at a time; what is left is drawn in the next frame."""
+DRAWING = 0.004
+"""Seconds of drawing answers at a time, and of a pause before more of them is drawn."""
 
 _MARGIN = Segment(" " * MARGIN)
 
@@ -56,23 +55,22 @@ class Transcript(LineView, can_focus=False):
         self,
         store: SessionStore,
         theme: Theme,
-        keymap: Mapping[str, str] = NO_CHANGES,
+        keymap: Mapping[str, str],
         *,
         id: str | None = None,  # noqa: A002  # Textual's name
     ) -> None:
-        super().__init__(theme, id=id)
+        super().__init__(theme, keymap, id=id)
         self._keymap = keymap
-        self.expanded = False
+        self.drawing = Drawing(store)
         self.following = True
         self.unseen = 0
         self.store = store
         self._shown: list[Item] = []
         self._structure = -1
         self._heights = Heights()
-        self._drawn: LRUCache[tuple[Any, ...], list[Strip]] = LRUCache(512)
-        self._unfinished: dict[tuple[Any, ...], Progress] = {}
         self._view: dict[int, tuple[int, list[Strip]]] = {}
-        self._live: tuple[Item, LiveAnswer] | None = None
+        self._rows: list[Strip] = []
+        self._painted: LRUCache[int, tuple[Strip, Strip]] = LRUCache(1024)
         self._anchor = (0, 0)
         self._budget = Budget(DRAWING)
         self._placing = False
@@ -87,9 +85,7 @@ class Transcript(LineView, can_focus=False):
         """Show a session from its end."""
         self.store = store
         self._structure, self._asked = -1, set()
-        self._drawn.clear()  # the keys of items are those of their session
-        self._unfinished.clear()
-        self._live = None
+        self.drawing.forget(store)
         self.following, self.unseen = True, 0
         self.sync()
 
@@ -102,6 +98,10 @@ class Transcript(LineView, can_focus=False):
             self._sync_waits = True
             self.set_timer(wait, self._sync_now)
 
+    def give_way(self) -> None:
+        """A key was pressed: it is answered first, and the next frame is drawn after that."""
+        self._next_sync = time.monotonic() + FRAME
+
     def animate_running(self) -> None:
         """Turn the spinners and count the seconds of what runs."""
         self._tick += 1
@@ -109,14 +109,16 @@ class Transcript(LineView, can_focus=False):
 
     def set_expanded(self, expanded: bool) -> None:
         """Show all details of tools and thinking, or their short forms."""
-        self.expanded = expanded
-        self._live = None
+        self.drawing.expand(expanded)
+        self._place()
+
+    def show_at(self, index: int, line: int) -> None:
+        """Put a line of an item at the top of the view, as far as there is enough below it."""
+        self.following, self._anchor = False, (index, line)
         self._place()
 
     def restyle(self) -> None:
-        self._drawn.clear()
-        self._unfinished.clear()
-        self._live = None
+        self.drawing.redraw()
         self._place()
 
     def scroll_pages(self, pages: int) -> None:
@@ -173,20 +175,33 @@ class Transcript(LineView, can_focus=False):
             first = self._draw_upwards(len(self._shown) - 1, self.size.height)
         else:
             first = min(self._anchor[0], max(len(self._shown) - 1, 0))
-            self._draw_downwards(first, self._anchor[1] + self.size.height)
+            if self._draw_downwards(first, self._anchor[1] + self.size.height) > 0:  # the end comes sooner
+                first = self._draw_upwards(len(self._shown) - 1, self.size.height)
+                self._anchor = self._heights.find(max(self._heights.total - self.size.height, 0))
         total = self._heights.total
-        target = total - self.size.height if self.following else self._heights.before(first) + self._anchor[1]
+        above = self._heights.before(self._anchor[0]) + self._anchor[1]
+        target = total - self.size.height if self.following else above
         if len(self._shown) == 1 and self._shown[0].kind == "welcome":
             target = 0  # what must be known before the first prompt stands at its top
         self._placing = True
-        self.virtual_size = Size(0, total)
+        self.resize_to(total)
         self.scroll_to(y=max(target, 0), animate=False, immediate=True, force=True)
         self._placing = False
-        self.refresh()
+        self._paint()
         self._ask_for_missing(first)
         self._next_sync = time.monotonic() + FRAME
         if self._budget.exceeded:
+            self.set_timer(DRAWING, self._draw_on)
+        if self._budget.exceeded or self._budget.postponed:
             self.sync()
+
+    def _draw_on(self) -> None:
+        """Go on with what this frame left out, so that the next one has it."""
+        if self._budget.exceeded and time.monotonic() + DRAWING < self._next_sync:
+            self._budget = Budget(DRAWING)
+            for index in self._view:
+                self._strips(index)
+            self.set_timer(DRAWING, self._draw_on)
 
     def _draw_upwards(self, index: int, lines: int) -> int:
         while index >= 0 and lines > 0:
@@ -194,10 +209,12 @@ class Transcript(LineView, can_focus=False):
             index -= 1
         return index + 1
 
-    def _draw_downwards(self, index: int, lines: int) -> None:
+    def _draw_downwards(self, index: int, lines: int) -> int:
+        """Draw until `lines` are full; how many are not, because there is no more."""
         while index < len(self._shown) and lines > 0:
             lines -= self._measure(index)
             index += 1
+        return lines
 
     def _measure(self, index: int) -> int:
         strips = self._strips(index)
@@ -209,14 +226,16 @@ class Transcript(LineView, can_focus=False):
         return height
 
     def _ask_for_missing(self, first: int) -> None:
-        ids = self.store.missing_ids(first - LOAD_AROUND, first + LOAD_AROUND + self.size.height)
+        near = range(max(first - LOAD_AROUND, 0), first + LOAD_AROUND + self.size.height)
+        self.store.in_sight = near
+        ids = self.store.missing_ids(near.start, near.stop)
         wanted = [id_ for id_ in ids if id_ not in self._asked]
+        self._asked = set(ids)
         if wanted:
-            self._asked.update(wanted)
             self.post_message(Missing(wanted))
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
-        super().watch_scroll_y(old_value, new_value)
+        self._move_thumb()
         if self._placing:
             return
         self.following = round(new_value) >= self._heights.total - self.size.height
@@ -226,7 +245,6 @@ class Transcript(LineView, can_focus=False):
         self._place()
 
     def on_resize(self, event: events.Resize) -> None:
-        self._live = None
         self.call_after_refresh(self.sync)
 
     # ---------------------------------------------------------------- drawing
@@ -236,44 +254,67 @@ class Transcript(LineView, can_focus=False):
         lead, strips = self._view.get(index, (0, []))
         if not lead <= within < lead + len(strips):
             return None
-        strip = strips[within - lead]
-        return Strip([_MARGIN, *strip], MARGIN + strip.cell_length)
+        return self._margined(strips[within - lead], self.size.width)
+
+    def _paint(self) -> None:
+        """Compose the rows of the view, and have those drawn that are not what they were."""
+        top, (width, height) = round(self.scroll_offset.y), self.size
+        rows = [self._row(top + y, width) for y in range(height)]
+        if not self.following and rows and self._news():
+            rows[-1] = self._pill()
+        before, self._rows = self._rows, rows
+        if len(before) != len(rows):
+            self.refresh()
+            return
+        changed = [row is not before[y] and row != before[y] for y, row in enumerate(rows)]
+        if any(changed):
+            first, last = changed.index(True), height - changed[::-1].index(True)
+            self.refresh(Region(0, first, width, last - first))
+
+    def _row(self, y: int, width: int) -> Strip:
+        """Line `y` as it is now. Subclasses mark it."""
+        return self.line_at(y) or Strip.blank(width, PLAIN)
+
+    def _margined(self, line: Strip, width: int) -> Strip:
+        """A line ready to be written. The same line is the same strip again."""
+        known = self._painted.get(id(line))
+        if known is None or known[0] is not line or known[1].cell_length != width:
+            known = (line, styled(Strip([_MARGIN, *line], MARGIN + line.cell_length), width))
+            self._painted[id(line)] = known
+        return known[1]
 
     def render_line(self, y: int) -> Strip:
-        if not self.following and self.unseen and y == self.size.height - 1:
-            return self._pill()
-        return super().render_line(y)
+        """A row of the view."""
+        return self._rows[y] if y < len(self._rows) else Strip.blank(self.size.width, PLAIN)
+
+    def render_lines(self, crop: Region) -> list[Strip]:
+        """The rows, for Textual. Its own way makes new strips of them, which cannot keep what they cost."""
+        rows = [self.render_line(y).crop_extend(*crop.column_span, PLAIN) for y in crop.line_range]
+        _, ground = self.background_colors
+        for each in self.get_line_filters():
+            rows = [row.apply_filter(each, ground) for row in rows]
+        return rows
 
     def _pill(self) -> Strip:
+        """What is below the view."""
         style = self.theme["accent"] + self.theme["selectedBg"]
-        end = hint({"tui.altScreen.bottom": ""}, self._keymap).strip()
-        text = f" {self.unseen} new{' · ' * bool(end)}{end} "
+        end = hint({"tui.altScreen.bottom": "to the end"}, self._keymap)
+        text = f" {self._news()}{' · ' * bool(end)}{end} "
         left = max((self.size.width - len(text)) // 2, 0)
         return styled(Strip([Segment(" " * left), Segment(text, style)]), self.size.width)
 
-    def _strips(self, index: int) -> list[Strip]:
-        item, look = self._shown[index], self._look()
-        if item.kind == "live":
-            return self._live_answer(item, look)
-        moment = (self._tick, int(look.now)) if animated(item, self.store) else None
-        key = (item.key, item.version, look.width, self.expanded, moment)
-        strips = self._drawn.get(key)
-        if strips is None:
-            progress = self._unfinished.pop(key, None) or Progress(self._budget)
-            progress.budget = self._budget
-            strips = render_item(item, self.store, look, progress)
-            if self._budget.exceeded:
-                self._unfinished[key] = progress
-            else:
-                self._drawn[key] = strips
-        return strips
+    def _news(self) -> str:
+        """What has come since the view left the end, and what goes on there; empty if nothing has."""
+        news = [f"{self.unseen} new"] if self.unseen else []
+        if running := len(self.store.running_calls):
+            news.append(f"{plural(running, 'tool')} running")
+        elif self.store.live:
+            news.append("more is being written")
+        return ", ".join(news)
 
-    def _live_answer(self, item: Item, look: Look) -> list[Strip]:
-        """The streaming answer: what was drawn of it before is kept."""
-        if self._live is None or self._live[0] is not item:
-            self._live = (item, LiveAnswer(look))
-        return self._live[1].strips(self.store.live, self._budget)
+    def _strips(self, index: int) -> list[Strip]:
+        return self.drawing.strips(self._shown[index], self._look(), self._budget)
 
     def _look(self) -> Look:
         width = max(min(self.width - MARGIN - 1, MAX_TEXT), 1)
-        return Look(width, self.theme, self.expanded, self.store.clock(), self._tick, self._keymap)
+        return Look(width, self.theme, now=self.store.clock(), tick=self._tick, keymap=self._keymap)

@@ -236,3 +236,21 @@ def test_a_terminal_that_can_do_nothing_gets_one_line(tmp_path: Path):
     assert b"pi-trio chat" in running.bytes
     assert b"\x1b" not in running.bytes
     running.close()
+
+
+def test_an_awkward_folder_does_not_hold_up_the_start(tmp_path: Path):
+    """PF-05: many files, links in circles, a huge file, and context files that never end."""
+    for number in range(2000):
+        (tmp_path / f"file-{number}.txt").touch()
+    (tmp_path / "loop").symlink_to("loop")
+    (tmp_path / "into").symlink_to(".")
+    with (tmp_path / "huge.bin").open("wb") as file:
+        file.truncate(20_000_000_000)
+    os.mkfifo(tmp_path / "AGENTS.md")
+    running = Terminal("--demo", cwd=tmp_path)
+    try:
+        running.wait_for("? help")
+        running.write("usable")
+        running.wait_for("› usable")
+    finally:
+        running.close()

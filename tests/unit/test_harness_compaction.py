@@ -243,6 +243,8 @@ async def test_what_is_said_during_a_compaction_is_answered_after_it(session: Se
         await trio.testing.wait_all_tasks_blocked()
         bench.harness.prompt("meanwhile")
         assert not bench.harness.running
+        await trio.testing.wait_all_tasks_blocked()
+        assert bench.events[-1].follow_up == ("meanwhile",)  # a screen lists what waits
         await bench.harness.abort()
         await bench.harness.wait_for_idle()
         await trio.testing.wait_all_tasks_blocked()

@@ -301,6 +301,27 @@ async def test_the_tools_of_the_settings(project: Path, choice: tuple[str, ...],
         assert _declared(runtime, (await runtime.new_session()).session.id) == declared
 
 
+async def test_a_session_whose_folder_and_model_are_gone_opens_and_says_so(project: Path) -> None:
+    """RS-05: nothing is lost, and what takes their place is named."""
+    async with runtime_of(project) as runtime:
+        session_id = (await runtime.new_session()).session.id
+        await _say(runtime, session_id, "hello")
+        path = Path(str((await runtime.snapshot(session_id)).session.path))
+    shutil.rmtree(project)
+    path.write_text(path.read_text().replace('"provider":"demo"', '"provider":"lost"'))
+    before = path.read_bytes()
+    elsewhere = project.parent / "elsewhere"
+    elsewhere.mkdir()
+    async with runtime_of(elsewhere, agent_dir=project.parent / "agent", demo=False) as runtime:
+        snapshot = await runtime.open_session(str(path))
+        folder, model = snapshot.findings[:2]
+        assert folder == f"The folder of this session, {project}, is gone: tools work in {elsewhere}."
+        assert model.startswith("The model of this session, lost/demo, cannot be used now: ")
+        assert path.read_bytes() == before
+        await _say(runtime, snapshot.session.id, "are you there?")
+        assert path.read_bytes().startswith(before)
+
+
 async def test_a_tool_that_is_not_there_is_told(project: Path) -> None:
     async with runtime_of(project, settings=Settings(default_tools=("+grpe",))) as runtime:
         (finding,) = (await runtime.new_session()).findings

@@ -13,7 +13,8 @@ from rich.style import Style
 from pi_trio.errors import ConfigError
 from pi_tui.app import PiApp
 from pi_tui.heights import Heights
-from pi_tui.items.markdown import Growing, markdown, split_blocks
+from pi_tui.items.blocks import split_blocks
+from pi_tui.items.markdown import Growing, markdown
 from pi_tui.items.paint import Look
 from pi_tui.items.words import age, clock, duration, money, tokens
 from pi_tui.key_clashes import clashes
@@ -26,8 +27,10 @@ from pi_tui.screens.sessions import SessionsScreen
 from pi_tui.status import key_hints
 from pi_tui.terminal import EnduringWriter, KeyParser
 from pi_tui.theme import bundled_folder, load_theme
+from pi_tui.widgets.find_bar import FindInput
 from pi_tui.widgets.prompt import Prompt
 from pi_tui.widgets.queue import QueueList
+from pi_tui.widgets.reading import Stream
 from pi_tui.widgets.session_tree import SessionTree
 from pi_tui.widgets.tool_pane import ToolPane
 
@@ -46,7 +49,11 @@ from pi_tui.widgets.tool_pane import ToolPane
         (Situation(running=True, pane="tree", searching=True), Step.END_SEARCH),
         (Situation(running=True, listing=True), Step.CLOSE_LIST),
         (Situation(running=True, shell=True), Step.STOP_SHELL),
-        (Situation(running=True, summarising=True), Step.STOP_SUMMARY),
+        (Situation(running=True, summarising=True), Step.ABORT),
+        (Situation(summarising=True), Step.STOP_SUMMARY),
+        (Situation(running=True, finding=True), Step.CLOSE_FIND),
+        (Situation(running=True, finding=True, selected=True), Step.UNSELECT),
+        (Situation(running=True, pane="reading"), Step.LEAVE_PANE),
         (Situation(shell=True, draft=True), Step.STOP_SHELL),
         (Situation(running=True, pane="tree", armed="go"), Step.DISARM),
         (Situation(running=True, in_queue=True), Step.ABORT),
@@ -63,6 +70,7 @@ def test_ctrl_c_never_quits_at_once():
     assert clear_step(Situation(running=True)) is Step.ABORT
     assert clear_step(Situation(shell=True)) is Step.STOP_SHELL
     assert clear_step(Situation(summarising=True)) is Step.STOP_SUMMARY
+    assert clear_step(Situation(selected=True, draft=True)) is Step.COPY
     assert clear_step(Situation()) is Step.ASK_QUIT
     assert clear_step(Situation(armed="quit")) is Step.QUIT
 
@@ -153,6 +161,8 @@ def test_every_key_has_its_action(key: Key):
         "prompt": Prompt,
         "queue": QueueList,
         "sessions": SessionsScreen,
+        "stream": Stream,
+        "find": FindInput,
         "tree": SessionTree,
         "tools": ToolPane,
         "question": QuestionScreen,
@@ -204,7 +214,7 @@ def test_hints_are_those_of_the_keymap():
     assert "f5 help" in hints
     assert "tree" not in hints
     tools = key_hints(Situation(pane="tools"), {"app.tools.stop": "k"})
-    assert tools == "esc back to prompt · [ ] select · k stop"
+    assert tools == "esc back to prompt · [ ] select · p pin · k stop"
 
 
 def test_labels_are_for_people():

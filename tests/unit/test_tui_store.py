@@ -357,6 +357,53 @@ def test_a_turn_that_was_cut_off_is_owed_until_something_is_written():
     assert not feed(entry("a", None, says("ho"))).owed
 
 
+def turn_with_output(number: int, parent: str | None, output: str) -> list[EntryAppended]:
+    """A prompt, an answer with a call, and what the call printed."""
+    call = ToolCall(f"c{number}", "dump", {})
+    return [
+        entry(f"u{number}", parent, UserMessage.of(f"go {number}", ())),
+        entry(f"a{number}", f"u{number}", says("", call)),
+        entry(f"r{number}", f"a{number}", ToolResultMessage(f"c{number}", "dump", output)),
+    ]
+
+
+def held(store: SessionStore) -> int:
+    """The letters that a store holds of what tools printed."""
+    return len(str(list(store.bodies.values()))) + sum(len(call.output) for call in store.calls.values())
+
+
+def test_what_tools_print_does_not_fill_the_memory():
+    """ME-01: of 200 turns with a megabyte each little is held, and what is seen again comes back."""
+    feed = Feed()
+    sizes = []
+    for number in range(200):
+        parent = f"r{number - 1}" if number else None
+        feed(*turn_with_output(number, parent, f"first {number}\n" + "x" * 1_000_000 + f"\nlast {number}"))
+        sizes.append(held(feed.store))
+    assert max(sizes) < 9_000_000
+    assert sizes[-1] < 1.1 * sizes[150]
+    early = next(item for item in feed.store.items if item.key == "a0")
+    assert early.missing
+    assert feed.store.calls["c0"].dropped
+    assert feed.store.cost == (100.0, True)
+    feed.store.in_sight = range(0, 10)
+    again = [event.entry for event in turn_with_output(0, None, "read again")]
+    assert feed.store.missing_ids(0, 4)[:2] == ["a0", "r0"]
+    feed.store.fill(again)
+    assert not early.missing
+    assert feed.store.calls["c0"].output == "read again"
+    assert feed.store.cost == (100.0, True)
+
+
+def test_the_end_of_a_huge_output_is_held_and_what_is_missing_is_known():
+    feed = Feed()
+    store = feed(*turn_with_output(0, None, "begin" + "y" * 100_000 + "end"))
+    call = store.calls["c0"]
+    assert call.output.endswith("end")
+    assert call.cut + len(call.output) == 100_008
+    assert not call.dropped
+
+
 def test_the_turns_cost_is_told_beside_the_sessions():
     feed = Feed()
     feed(entry("u1", None, UserMessage.of("one")), entry("a1", "u1", says("ho", cost=0.5)))
