@@ -275,6 +275,8 @@ class MainScreen(ReadingScreen):
 
     def find_hints(self) -> None:
         """See `View`. What has to be asked for comes later, and until then there is nothing to choose."""
+        if not self.query(Hints):
+            return  # the program ends
         text, hints = self.prompt.text, self.query_one(Hints)
         if self.prompt.browsing:  # the arrows go on in the history
             hints.tell((), text)
@@ -292,7 +294,7 @@ class MainScreen(ReadingScreen):
             hints = await find()
         except PiError:
             hints = []  # the command itself will say what is wrong
-        if text == self.prompt.text:
+        if self.query(Hints) and text == self.prompt.text:
             self.query_one(Hints).tell(hints, text)
             self._refresh_chrome()
 
