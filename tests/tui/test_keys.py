@@ -261,7 +261,7 @@ async def test_question_mark_is_help_only_on_an_empty_prompt(open_screen):
         await screen.press("question_mark")
         await screen.until(lambda: screen.prompt.text == "why?")
         await screen.press("ctrl+c", "question_mark")
-        await screen.until(screen.sees("In the session tree"))
+        await screen.until(screen.sees("In the prompt"))
         await screen.press("escape")
         await screen.until(lambda: screen.app.screen is screen.main)
 

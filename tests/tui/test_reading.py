@@ -19,6 +19,7 @@ def copied(screen) -> list[str]:
     return texts
 
 
+@pytest.mark.key("app.stream.previous", "app.stream.next", "app.stream.copy")
 async def test_alt_up_goes_through_the_blocks_and_escape_back(open_screen):
     async with open_screen(entries=conversation(3)) as screen:
         texts = copied(screen)
@@ -35,6 +36,7 @@ async def test_alt_up_goes_through_the_blocks_and_escape_back(open_screen):
         assert "▎" not in screen.transcript_text()
 
 
+@pytest.mark.key("app.stream.expand")
 async def test_space_unfolds_one_block_only(open_screen):
     """Thinking and tool output stay folded until they are asked for."""
     entries = conversation(2)
@@ -52,6 +54,7 @@ async def test_space_unfolds_one_block_only(open_screen):
         await screen.until(lambda: "thought 7" not in screen.transcript_text())
 
 
+@pytest.mark.key("tui.altScreen.search", "tui.altScreen.searchNext", "tui.altScreen.searchPrevious")
 async def test_find_looks_through_what_was_never_loaded(open_screen):
     """In 3,000 entries, of which the screen holds the last: counted, shown, forwards and backwards."""
     entries = conversation(1500)
@@ -75,6 +78,7 @@ async def test_find_looks_through_what_was_never_loaded(open_screen):
         assert "of 3" not in screen.text()
 
 
+@pytest.mark.key("app.stream.find", "app.stream.findNext", "app.stream.findPrevious", "app.find.read")
 async def test_n_goes_on_in_the_stream(open_screen):
     async with open_screen(entries=conversation(200)) as screen:
         await screen.press("alt+up", "slash", *"question 7")
@@ -131,6 +135,7 @@ async def test_the_mouse_selects_and_ctrl_c_copies(open_screen):
         assert screen.app.is_running
 
 
+@pytest.mark.key("app.stream.selectUp")
 async def test_a_selection_stays_on_its_text_while_more_is_written(open_screen):
     """The selected cells belong to the text, not to the screen."""
     async with open_screen(size=(80, 24), entries=conversation(30)) as screen:
@@ -194,3 +199,14 @@ async def test_what_is_below_is_told_while_one_reads_above(open_screen):
         assert "ctrl+end to the end" in screen.transcript_text()
         await screen.press("ctrl+end")
         await screen.until(lambda: "to the end" not in screen.text())
+
+
+@pytest.mark.key("app.stream.selectDown")
+async def test_shift_and_down_select_lines_downwards(open_screen):
+    async with open_screen(size=(80, 24), entries=conversation(3)) as screen:
+        await screen.press("alt+up", "up", "up", "shift+down")
+        first = screen.transcript.selected_text()
+        assert first.endswith("answer 1")
+        await screen.press("shift+down", "J")
+        assert screen.transcript.selected_text().startswith(first)
+        assert screen.transcript.selected_text().count("\n") == first.count("\n") + 2

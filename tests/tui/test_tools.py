@@ -34,6 +34,7 @@ def end(screen: Any, call_id: str, output: str, *, is_error: bool = False) -> No
     screen.body.tool_pane.sync()
 
 
+@pytest.mark.key("app.tools.first", "app.tools.last", "app.tools.pageUp")
 async def test_the_output_of_what_runs_is_followed_until_one_scrolls_up(open_screen):
     async with open_screen(entries=conversation(1)) as screen:
         begin(screen, "a", "make", LINES)
@@ -52,6 +53,7 @@ async def test_the_output_of_what_runs_is_followed_until_one_scrolls_up(open_scr
         await screen.until(screen.sees("line 0."))
 
 
+@pytest.mark.key("app.tools.previous", "app.tools.next")
 async def test_a_failed_call_is_opened_by_itself_unless_another_was_chosen(open_screen):
     async with open_screen(entries=conversation(1)) as screen:
         await screen.press("f3")
@@ -69,6 +71,7 @@ async def test_a_failed_call_is_opened_by_itself_unless_another_was_chosen(open_
         await screen.until(screen.sees("wrong again"))
 
 
+@pytest.mark.key("app.tools.pin")
 async def test_a_pinned_call_stays_in_sight(open_screen):
     async with open_screen(entries=conversation(1)) as screen:
         await screen.press("f3")
@@ -84,6 +87,7 @@ async def test_a_pinned_call_stays_in_sight(open_screen):
         await screen.until(lambda: "line 59." not in screen.text())
 
 
+@pytest.mark.key("app.tools.copy")
 async def test_long_commands_are_whole_and_the_output_can_be_copied(open_screen):
     copied: list[str] = []
 
@@ -100,6 +104,7 @@ async def test_long_commands_are_whole_and_the_output_can_be_copied(open_screen)
         assert copied == ["printed"]
 
 
+@pytest.mark.key("app.tools.whole")
 async def test_the_tools_can_have_the_whole_screen(open_screen):
     async with open_screen(entries=conversation(1)) as screen:
         await screen.press("f3", "w")
