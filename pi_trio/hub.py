@@ -8,7 +8,6 @@ overflows its content is replaced by one `Gap`.
 
 from __future__ import annotations
 
-import itertools
 import threading
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -47,7 +46,7 @@ class _Merged:
     pieces: list[str]
     view: PartialView
     seq: int
-    place: int
+    place: int = 0
 
     def envelope(self) -> Envelope:
         delta: StreamEvent = self.kind(self.index, "".join(self.pieces))
@@ -60,7 +59,7 @@ class _Plain:
 
     event: AgentEvent
     seq: int
-    place: int
+    place: int = 0
 
     def envelope(self) -> Envelope:
         return Envelope(self.seq, self.event)
@@ -82,7 +81,7 @@ class Outbox:
         self._limit_characters = limit_characters
         self._lock = threading.Lock()
         self._items: dict[int, _Merged | _Plain] = {}  # in order: what merges moves to the end
-        self._places = itertools.count()
+        self._last_place = 0
         self._last_delta: _Merged | None = None
         self._progress: dict[str, _Plain] = {}
         self._characters = 0
@@ -100,7 +99,7 @@ class Outbox:
                 self._put_plain(seq, event)
             if len(self._items) > self._limit or self._characters > self._limit_characters:
                 self._reset()
-                self._append(_Plain(Gap(), seq, next(self._places)))
+                self._append(_Plain(Gap(), seq))
         if was_empty:
             self._notify()
 
@@ -126,19 +125,21 @@ class Outbox:
         self._characters = 0
 
     def _append(self, item: _Merged | _Plain) -> None:
+        self._last_place += 1
+        item.place = self._last_place
         self._items[item.place] = item
 
     def _move_to_end(self, item: _Merged | _Plain) -> None:
         """Numbers rise from item to item, so one that takes a later number goes behind those before it."""
-        del self._items[item.place]
-        item.place = next(self._places)
-        self._append(item)
+        if item.place != self._last_place:
+            del self._items[item.place]
+            self._append(item)
 
     def _put_update(self, seq: int, event: MessageUpdate) -> None:
         piece = event.assistant_message_event
         if not isinstance(piece, _DELTAS):
             self._last_delta = None
-            self._append(_Plain(event, seq, next(self._places)))
+            self._append(_Plain(event, seq))
             return
         self._characters += len(piece.delta)
         last = self._last_delta
@@ -147,27 +148,22 @@ class Outbox:
             last.view, last.seq = event.view, seq
             self._move_to_end(last)
         else:
-            last = _Merged(
-                type(piece), piece.content_index, [piece.delta], event.view, seq, next(self._places)
-            )
+            last = _Merged(type(piece), piece.content_index, [piece.delta], event.view, seq)
             self._last_delta = last
             self._append(last)
 
     def _put_plain(self, seq: int, event: AgentEvent) -> None:
-        waiting: _Plain | None = None
-        if isinstance(event, ToolExecutionUpdate):
-            waiting = self._progress.get(event.tool_call_id)
+        if not isinstance(event, ToolExecutionUpdate):
+            self._last_delta, self._progress = None, {}
+            self._append(_Plain(event, seq))
+            return
+        waiting = self._progress.get(event.tool_call_id)
+        if waiting is None:
+            waiting = self._progress[event.tool_call_id] = _Plain(event, seq)
+            self._append(waiting)
         else:
-            self._last_delta = None
-            self._progress = {}
-        if waiting is not None:
             waiting.event, waiting.seq = event, seq
             self._move_to_end(waiting)
-            return
-        item = _Plain(event, seq, next(self._places))
-        if isinstance(event, ToolExecutionUpdate):
-            self._progress[event.tool_call_id] = item
-        self._append(item)
 
 
 class Hub:

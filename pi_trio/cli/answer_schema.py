@@ -45,7 +45,7 @@ class AnswerSchema:
         if fault is not None:
             raise UsageError(f"{fault.json_path}: {_short(fault.message)}")
         _check_references(document)
-        self.document = document
+        self.document: dict[str, Any] | bool = document
         self._validator = kind(document, registry=EMPTY_REGISTRY)
 
     @classmethod

@@ -188,8 +188,14 @@ _OUTSIDE_CODE = r"(?=(?:[^`]*`[^`]*`)*[^`]*$)"
 _SEPARATOR = re.compile(rf"(?:,\s*(?:and\s+)?|\s+and\s+(?:then\s+)?|\n+){_OUTSIDE_CODE}", re.IGNORECASE)
 
 
+_LONGEST_ORDERS = 4_000
+"""Characters of a prompt that may hold orders. What is longer is a text that somebody pasted or piped."""
+
+
 def _orders(prompt: str, tools: set[str]) -> Iterator[_Call]:
     """The calls that the orders in a prompt ask for; parts that are no order are passed over."""
+    if len(prompt) > _LONGEST_ORDERS:
+        return
     for part in _SEPARATOR.split(prompt.strip()):
         for name, pattern in _ORDERS.items():
             match = pattern.fullmatch(_FULL_STOP.sub("", part.strip()))

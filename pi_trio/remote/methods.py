@@ -22,6 +22,7 @@ from pi_trio.errors import PiError, ProviderError, UsageError
 from pi_trio.llm.protocol import Failure, Model
 from pi_trio.remote.interface import Runtime, Snapshot
 from pi_trio.resources.trust import Trust
+from pi_trio.session.collector import paused_collector
 from pi_trio.session.tree import EntryHead
 
 __all__ = [
@@ -56,7 +57,8 @@ def encode_snapshot(snapshot: Snapshot) -> dict[str, Any]:
 
 def decode_snapshot(data: Mapping[str, Any]) -> Snapshot:
     """The snapshot of a JSON object. Raises `ValueError` or `TypeError` for a damaged one."""
-    heads = tuple(EntryHead(*head) for head in data["heads"])
+    with paused_collector():
+        heads = tuple(EntryHead(*head) for head in data["heads"])
     return attrs.evolve(from_json(Snapshot, {**data, "heads": []}), heads=heads)
 
 

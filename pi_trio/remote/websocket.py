@@ -49,7 +49,7 @@ class Wire(trio.abc.Stream):
     """A stream under a websocket. `data` was read from it already; `ended` tells that no more will come."""
 
     def __init__(self, stream: trio.abc.Stream, data: bytes = b"") -> None:
-        self.ended = trio.Event()
+        self.ended: trio.Event = trio.Event()
         self._stream, self._data = stream, data
 
     async def receive_some(self, max_bytes: int | None = None) -> bytes | bytearray:

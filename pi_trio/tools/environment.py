@@ -79,11 +79,8 @@ class ToolEnvironment(Protocol):
     async def place(self, path: str) -> Path:
         """Where a file of this name is, or will be made."""
 
-    async def real_path(self, path: Path) -> Path:
-        """Where this path leads when its links are followed."""
-
-    async def other_names(self, path: Path, folders: Collection[Path]) -> list[Path]:
-        """The hard links to this file that are in one of the folders."""
+    async def real_names(self, path: Path, folders: Collection[Path]) -> list[Path]:
+        """Where a path really leads, and after it the hard links to that file in these folders."""
 
     async def is_folder(self, path: Path) -> bool:
         """Whether it is a folder and not a plain file. Anything else is refused."""
@@ -199,13 +196,9 @@ class LocalEnvironment:
         """See `ToolEnvironment`."""
         return await _in_thread(path, lambda: paths.new_path(path, self.cwd))
 
-    async def real_path(self, path: Path) -> Path:
+    async def real_names(self, path: Path, folders: Collection[Path]) -> list[Path]:
         """See `ToolEnvironment`."""
-        return await _in_thread(path, lambda: Path(os.path.realpath(path)))
-
-    async def other_names(self, path: Path, folders: Collection[Path]) -> list[Path]:
-        """See `ToolEnvironment`."""
-        return await _in_thread(path, lambda: files.other_names(path, folders))
+        return await _in_thread(path, lambda: files.real_names(path, folders))
 
     async def is_folder(self, path: Path) -> bool:
         """See `ToolEnvironment`."""

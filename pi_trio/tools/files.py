@@ -29,6 +29,7 @@ __all__ = [
     "open_folder",
     "open_plain",
     "other_names",
+    "real_names",
     "replace",
     "stamp_of",
     "unlisted",
@@ -106,6 +107,12 @@ def other_names(path: Path, folders: Collection[Path]) -> list[Path]:
             for folder in folders:
                 found += [each for each in _with_inode(folder, status.st_ino) if each.samefile(path)]
     return [each for each in found if each != path]
+
+
+def real_names(path: Path, folders: Collection[Path]) -> list[Path]:
+    """Where a path really leads, and after it the hard links to that file in these folders."""
+    real = Path(os.path.realpath(path))
+    return [real, *other_names(real, folders)]
 
 
 def _with_inode(folder: Path, inode: int) -> list[Path]:

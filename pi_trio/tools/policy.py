@@ -118,7 +118,7 @@ class Policy:
         allowed, unless a person has allowed this tool this very file.
         """
         target = _Target(place, real, other_names(real, self._folders))
-        verdict = self._verdict(tool, target, Path(os.path.realpath(self._environment.cwd)))
+        verdict = self._verdict(tool, target, self._real_cwd())
         if verdict.action != "allow" and exact_rule(tool, str(real)) not in self._granted:
             raise ToolError(f"{place} leads to {real} now, which was not allowed: {verdict.reason}")
 
@@ -144,11 +144,14 @@ class Policy:
     async def _judge_path(self, tool: str, path: str) -> Verdict:
         meant = self._environment.place if tool == "write" else self._environment.find
         target = await self._target(await meant(path))
-        return self._verdict(tool, target, await self._environment.real_path(self._environment.cwd))
+        return self._verdict(tool, target, self._real_cwd())
 
     async def _target(self, place: Path) -> _Target:
-        real = await self._environment.real_path(place)
-        return _Target(place, real, await self._environment.other_names(real, self._folders))
+        real, *others = await self._environment.real_names(place, self._folders)
+        return _Target(place, real, others)
+
+    def _real_cwd(self) -> Path:
+        return Path(os.path.realpath(self._environment.cwd))
 
     def _verdict(self, tool: str, target: _Target, cwd: Path) -> Verdict:
         place, real = target.place, target.real

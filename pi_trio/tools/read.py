@@ -91,8 +91,8 @@ async def _scan(window: Window, head: bytes, file: ReadableFile) -> None:
     chunk = head
     while chunk and not window.binary:
         window.feed(chunk)
-        if file.size > _COUNTED_BYTES and window.full:
-            break
+        if len(chunk) < _CHUNK or (file.size > _COUNTED_BYTES and window.full):
+            break  # less than was asked for: that was the end
         chunk = await file.read(_CHUNK)
 
 

@@ -69,6 +69,7 @@ class MainScreen(ReadingScreen):
     MainScreen ToolPane.-beside { border-left: solid $pi-borderMuted; }
     """
     BINDINGS: ClassVar[list[BindingType]] = bindings_for("everywhere")
+    AUTO_FOCUS: ClassVar[str] = "#prompt"  # the list of what waits comes first, and would be chosen
 
     class Changed(Message):
         """The store of a session has changed."""
@@ -112,7 +113,6 @@ class MainScreen(ReadingScreen):
 
     def on_mount(self) -> None:
         """Ready for keys before there is a runtime."""
-        self.prompt.focus()
         self._spinner = self.set_interval(SPINNER_INTERVAL, self._turn_spinner, pause=True)
         self._refresh_chrome()
 
@@ -275,6 +275,8 @@ class MainScreen(ReadingScreen):
 
     def find_hints(self) -> None:
         """See `View`. What has to be asked for comes later, and until then there is nothing to choose."""
+        if not self.query(Hints):
+            return  # the program ends
         text, hints = self.prompt.text, self.query_one(Hints)
         if self.prompt.browsing:  # the arrows go on in the history
             hints.tell((), text)
@@ -292,7 +294,7 @@ class MainScreen(ReadingScreen):
             hints = await find()
         except PiError:
             hints = []  # the command itself will say what is wrong
-        if text == self.prompt.text:
+        if self.query(Hints) and text == self.prompt.text:
             self.query_one(Hints).tell(hints, text)
             self._refresh_chrome()
 

@@ -97,7 +97,7 @@ class SessionTree(LineView, can_focus=True):
         self._unknown: list[Unknown] = []
         self._tick = 0
         words = {"app.tree.search": "search", "app.tree.filter.cycleForward": "show: {}", "app.help": "keys"}
-        self._keys = hint(words, {"app.help": "question_mark", **keymap})
+        self._keys = hint(words, keymap)
 
     # ---------------------------------------------------------------- commands
 

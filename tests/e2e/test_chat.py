@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pty
 import select
@@ -254,3 +255,25 @@ def test_a_reader_that_leaves_ends_it_quietly(program: Program, stub: Stub, tmp_
         assert process.wait(20) == 141
         assert process.stderr is not None
         assert process.stderr.read() == b""
+
+
+def test_a_call_is_asked_about_on_a_terminal(program: Program, stub: Stub) -> None:
+    """HL-11: a person is asked, and what is no answer is no yes."""
+    settings = json.loads((program.agent_dir / "settings.json").read_text())
+    program.write("settings.json", {**settings, "gate": {"mode": "ask"}})
+    stub.calls(("bash", {"command": "echo made > file"}))
+    stub.says("done")
+    terminal = Terminal(program)
+    try:
+        terminal.expect("> ")
+        terminal.type("do it")
+        terminal.expect("echo made > file")
+        terminal.expect("May it run?")
+        terminal.type("perhaps")
+        terminal.expect("May it run?")
+        assert not (program.project / "file").exists()
+        terminal.type("y")
+        terminal.expect("done")
+        assert (program.project / "file").read_text() == "made\n"
+    finally:
+        terminal.close()

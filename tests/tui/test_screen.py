@@ -222,3 +222,10 @@ async def test_every_shipped_theme_draws(open_screen, theme):
 async def test_model_and_price_are_seen_first_however_small_the_window(open_screen):
     async with open_screen(size=(40, 10)) as screen:
         await screen.until(screen.sees("no key needed"))
+
+
+async def test_the_prompt_has_the_keys_from_the_first_frame_on(open_screen):
+    """The list of what waits stands before it, and is for nobody who has not asked for it."""
+    async with open_screen(ready=False) as screen:
+        assert screen.main.focused is screen.prompt
+        assert "enter edit" not in screen.status

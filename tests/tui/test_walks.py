@@ -190,7 +190,7 @@ def test_walk_6_three_branches_and_back(start, tmp_path: Path):
         terminal.write(f"\x15run `echo other{number}-$((1+1))`\r")
         terminal.wait_for(f"other{number}-2")
         terminal.wait_for("1 tool")
-    terminal.wait_for("⎇ C/3")
+    terminal.wait_for("Tree 3")
     terminal.write("\x14-")
     terminal.wait_for("other1-2")
     terminal.write("\x15\x14-")

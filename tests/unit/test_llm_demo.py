@@ -160,3 +160,9 @@ async def test_usage_is_estimated_and_free() -> None:
 
 async def test_same_conversation_same_answer() -> None:
     assert (await answer_to("read a")).content == (await answer_to("read a")).content
+
+
+def test_a_pasted_book_is_no_list_of_orders() -> None:
+    """PF-02: nor does it take time to see that, however many lines it has."""
+    assert list(demo._orders("read README.md\n" * 300_000, {"read"})) == []
+    assert len(list(demo._orders("read README.md\n" * 3, {"read"}))) == 3

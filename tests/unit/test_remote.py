@@ -17,6 +17,7 @@ from pi_trio.errors import BusyError, ConfigError, InternalError, PiError, Sessi
 from pi_trio.events import ConnectionChanged, MessageUpdate
 from pi_trio.llm import demo
 from pi_trio.remote import client
+from pi_trio.remote.access import made_token, token_path
 from pi_trio.remote.client import RemoteRuntime, open_over
 from pi_trio.remote.link import Link
 from pi_trio.remote.server import peer, sessions
@@ -169,6 +170,18 @@ async def test_the_first_answer_to_a_question_counts_and_all_are_told(tmp_path: 
         assert first.types.count("approval_resolved") == 1
         (ended,) = [event for _, event in first.events if event.type == "tool_execution_end"]
         assert not ended.is_error
+
+
+async def test_the_model_is_not_given_the_token_unasked(tmp_path: Path) -> None:
+    """SE-07: with it a command could answer the gate's own questions."""
+    async with served(tmp_path) as there, there.client() as remote:
+        token = token_path(there.runtime.config.agent_dir)
+        made_token(token)
+        session_id = (await remote.runtime.new_session()).session.id
+        seen, _ = await Seen.of(remote, session_id)
+        await remote.runtime.prompt(session_id, f"run `cat {token}`")
+        await seen.event("approval_requested")
+        await remote.runtime.abort(session_id)
 
 
 # ------------------------------------------------------------------ lost connections

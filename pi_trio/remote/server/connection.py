@@ -61,7 +61,7 @@ class Connection:
     """`reason` says why it ended, for the person who looks after the server."""
 
     def __init__(self, socket: WebSocketConnection, peer: Peer, sessions: Sessions) -> None:
-        self.reason = ""
+        self.reason: str = ""
         self._socket = socket
         self._peer = peer
         self._sessions = sessions

@@ -28,7 +28,8 @@ class Refused(Exception):  # noqa: N818 - it is no fault of this program
 
     def __init__(self, status: int, reason: str) -> None:
         super().__init__(reason)
-        self.status, self.reason = status, reason
+        self.status: int = status
+        self.reason: str = reason
 
 
 @frozen

@@ -54,14 +54,14 @@ class Feed:
 
     def __init__(self, session_id: str, *, items: int = RING_ITEMS, size: int = RING_BYTES) -> None:
         self.session_id = session_id
-        self.epoch = uuid.uuid4().hex
+        self.epoch: str = uuid.uuid4().hex
         self.watchers: set[Callable[[], None]] = set()
-        self.outbox = Outbox(lambda: self._filled.set())
+        self.outbox: Outbox = Outbox(lambda: self._filled.set())
         self._filled = trio.Event()
         self._ring: deque[Item] = deque()
         self._most, self._most_bytes, self._bytes = items, size, 0
         self._floor = 0
-        self.last = 0
+        self.last: int = 0
 
     def begin(self, seq: int) -> None:
         """Events after this number are what comes."""

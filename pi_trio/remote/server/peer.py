@@ -55,7 +55,7 @@ class Peer:
     def __init__(self, client_id: str, sessions: Sessions, nursery: trio.Nursery) -> None:
         self.id = client_id
         self.connection: Connection | None = None
-        self.left = trio.current_time()
+        self.left: float = trio.current_time()
         self._sessions = sessions
         self._nursery = nursery
         self._in_order = trio.StrictFIFOLock()

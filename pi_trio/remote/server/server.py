@@ -52,13 +52,13 @@ class Server:
     def __init__(
         self, runtime: LocalRuntime, door: Door, nursery: trio.Nursery, tell: Callable[[str], None]
     ) -> None:
-        self.sessions = Sessions(runtime, nursery)
+        self.sessions: Sessions = Sessions(runtime, nursery)
         self._door = door
         self._nursery = nursery
         self._tell = tell
         self._pending: OrderedDict[trio.CancelScope, None] = OrderedDict()
         self._peers: OrderedDict[str, Peer] = OrderedDict()
-        self.clients = 0
+        self.clients: int = 0
 
     @property
     def pending(self) -> int:
@@ -105,11 +105,11 @@ class Server:
 
     def _peer(self, head: h11.Request) -> Peer:
         client_id = self._door.judge(head).client_id
+        self._forget_peers()
         peer = self._peers.get(client_id)
         returns = peer is not None and peer.connection is not None
         if self.clients >= MAX_CLIENTS and not returns:
             raise Refused(503, f"{MAX_CLIENTS} clients are attached already")
-        self._forget_peers()
         if peer is None:
             peer = self._peers[client_id] = Peer(client_id, self.sessions, self._nursery)
         return peer
