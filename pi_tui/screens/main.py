@@ -566,8 +566,8 @@ class MainScreen(ReadingScreen):
 
     def _refresh_chrome(self) -> None:
         """Bring the lines around the panes up to date."""
-        if not self.children:  # the program ends, and something that was begun comes back
-            return
+        if not any(isinstance(child, Hints) for child in self.children):
+            return  # the program ends, and something that was begun comes back
         store = self.live.store if self.live is not None else None
         now = self._situation
         others = self.work.sessions.others()

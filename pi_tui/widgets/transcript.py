@@ -245,7 +245,7 @@ class Transcript(LineView, can_focus=False):
         self._place()
 
     def on_resize(self, event: events.Resize) -> None:
-        self.call_after_refresh(self.sync)
+        self.call_after_refresh(self._sync_now)
 
     # ---------------------------------------------------------------- drawing
 
