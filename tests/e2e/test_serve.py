@@ -41,7 +41,7 @@ def serving(program, *arguments: str) -> Iterator[tuple[subprocess.Popen[bytes],
 
 def refused(program, *arguments: str) -> str:
     done = program.run(*arguments)
-    assert done.returncode == 1, done
+    assert done.returncode == 2, done
     assert done.stdout == ""
     assert len(done.stderr.splitlines()) == 1, done.stderr
     return done.stderr
