@@ -49,6 +49,26 @@ async def test_a_session_in_the_background_goes_on_and_its_state_is_seen(open_sc
         await screen.until(screen.sees("may bash run?"))
 
 
+async def test_an_open_session_is_found_by_what_was_said_in_it(open_screen):
+    """It is in the list once, with the excerpt, although its title has nothing of the words."""
+    async with open_screen(entries=conversation(1)) as screen:
+        live = screen.main.live
+        screen.runtime.kept["/s/this"] = KeptSession(
+            path="/s/this",
+            id=live.id,
+            cwd="/project",
+            name=None,
+            modified=1.0,
+            first_message="water",
+            excerpt="dry",
+        )
+        shown = await _list(screen)
+        await screen.press(*"water")
+        await screen.until(lambda: [(row.id, row.excerpt) for row in shown._rows] == [(live.id, "dry")])
+        await screen.press("ctrl+u")
+        await screen.until(lambda: "water" not in shown.query_one("#title").label)
+
+
 @pytest.mark.key("app.session.next")
 async def test_one_that_finished_unseen_comes_first_and_is_seen_then(open_screen):
     async with open_screen(size=(160, 40)) as screen:
