@@ -474,6 +474,6 @@ def test_a_file_of_a_newer_program_is_refused_and_stays(tmp_path: Path) -> None:
     path.write_text(HEADER.replace('"version":3', '"version":99'))
     before = digest(path)
     for writable in (True, False):
-        with pytest.raises(SessionFormatError, match="is of version 99, .* up to 3: a newer one wrote it"):
+        with pytest.raises(SessionFormatError, match=r"is of version 99, .* up to 3: a newer one wrote it"):
             Session.open(path, writable=writable)
     assert digest(path) == before
