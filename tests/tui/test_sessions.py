@@ -237,17 +237,17 @@ async def test_any_size_shows_the_list_and_the_picture_returns(open_screen):
         for width, height in ((20, 24), (7, 10), (3, 5), (2, 2), (1, 1), (80, 24)):
             await screen.pilot.resize_terminal(width, height)
             await screen.pilot.pause()
-        assert screen.text() == before
+        await screen.until(lambda: screen.text() == before)
         await screen.press("escape")
         await screen.write("/login openai")
         await screen.press("enter")
         await screen.until(screen.sees("API key of OpenAI"))
         await screen.press(*"abc")
-        before = screen.text()
+        secret = screen.text()
         for width, height in ((7, 3), (1, 1), (80, 24)):
             await screen.pilot.resize_terminal(width, height)
             await screen.pilot.pause()
-        assert screen.text() == before
+        await screen.until(lambda: screen.text() == secret)
 
 
 @pytest.mark.key("app.session.resume")
