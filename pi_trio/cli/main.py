@@ -72,6 +72,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except PiError as error:
         sys.exit(f"pi-trio: {error}")
     except KeyboardInterrupt:  # before signals are ours
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # one more would break into the end of Python itself
         return 130
 
 

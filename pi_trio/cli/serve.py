@@ -53,14 +53,13 @@ def run(argv: Sequence[str]) -> int:
         help="a name by which clients call this server (repeatable)",
     )
     add_session_arguments(parser)
-    namespace = parse(parser, argv)
-    if namespace.messages or namespace.session or namespace.resume:
-        raise UsageError("the clients of a server choose sessions and send messages")
-    return trio.run(until_signal, partial(_serve, namespace))
+    return trio.run(until_signal, partial(_serve, parse(parser, argv)))
 
 
 async def _serve(namespace: Namespace) -> int:
     try:
+        if namespace.messages or namespace.session or namespace.resume:
+            raise UsageError("the clients of a server choose sessions and send messages")
         config = evolve(runtime_config(namespace), can_ask=True)
         for finding in config.findings:
             tell(finding)

@@ -56,9 +56,9 @@ def read_token(path: Path) -> str:
     except OSError as error:
         raise ConfigError(f"the token {path} cannot be read: {error.strerror}") from error
     if mode & 0o077:
-        raise ConfigError(f"the token {path} can be read by others: delete it, and a new one is made")
+        raise ConfigError(f"the token {path} can be read by others: chmod 600 {path}")
     if len(token) < _SHORTEST_TOKEN or not token.isprintable() or " " in token:
-        raise ConfigError(f"{path} holds no token: delete it, and a new one is made")
+        raise ConfigError(f"{path} holds no token of a server")
     return token
 
 

@@ -12,6 +12,7 @@ from typing import Any, BinaryIO
 import attrs
 
 from pi_trio import codec
+from pi_trio.errors import SessionFormatError
 from pi_trio.session.collector import paused_collector
 from pi_trio.session.entries import SESSION_VERSION, SessionHeader, header_line
 from pi_trio.session.files import open_existing
@@ -38,6 +39,12 @@ def open_file(path: Path, *, writable: bool, write: Write = os.write) -> tuple[S
             return None
         with open(descriptor, "rb", buffering=_BUFFER, closefd=False) as file, paused_collector():
             header = read_header(file, path)
+            if header.version > SESSION_VERSION:  # we would not know what we pass over, or break
+                raise SessionFormatError(
+                    f"{path} is of version {header.version}, and this program knows versions up to "
+                    f"{SESSION_VERSION}: a newer one wrote it",
+                    path,
+                )
             if header.version < SESSION_VERSION:
                 found, lines = _read_older(file, header)
             else:

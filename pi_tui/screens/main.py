@@ -61,7 +61,7 @@ class MainScreen(ReadingScreen):
     """One session at a time; what is done with it is in `work`. It is the `View` of that."""
 
     DEFAULT_CSS = """
-    MainScreen { background: ansi_default; color: ansi_default; layout: vertical; }
+    MainScreen { background: ansi_default; color: ansi_default; layout: vertical; overflow: hidden; }
     MainScreen #blank { height: 1fr; }
     MainScreen #entry { height: auto; }
     MainScreen #mark { width: 2; height: 1; color: $pi-accent; text-style: bold; }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from attrs import frozen
+from attrs import evolve, frozen
 from textual import events, work
 from textual.app import ComposeResult
 from textual.binding import BindingType
@@ -130,14 +130,20 @@ class SessionsScreen(ModalScreen[Choice | None]):
 
     def _show(self, files: Sequence[SessionRow]) -> None:
         open_ids = {live.id for live in self._opened}
-        self._rows = [*self._open_rows(), *(row for row in files if row.id not in open_ids)]
+        found = {row.id: row.excerpt for row in files}
+        self._rows = [*self._open_rows(found), *(row for row in files if row.id not in open_ids)]
         self._list.show(self._rows)
         self._look()
 
-    def _open_rows(self) -> list[SessionRow]:
+    def _open_rows(self, found: Mapping[str, str]) -> list[SessionRow]:
+        """Those whose title fits, and those in whose file the words were found: with the excerpt."""
         rows = [_row_of(live, shown=live is self._opened.shown) for live in self._opened]
         wanted = self._words.lower().split()
-        return [row for row in rows if all(word in f"{row.title} {row.folder}".lower() for word in wanted)]
+        return [
+            evolve(row, excerpt=found.get(row.id, ""))
+            for row in rows
+            if row.id in found or all(word in f"{row.title} {row.folder}".lower() for word in wanted)
+        ]
 
     @work(exclusive=True, group="preview")
     async def _look(self) -> None:
@@ -168,6 +174,8 @@ class SessionsScreen(ModalScreen[Choice | None]):
             return
         if event.key == "backspace":
             self._search(self._words[:-1])
+        elif event.key == "ctrl+u":
+            self._search("")
         elif event.is_printable and event.character:
             self._search(self._words + event.character)
 

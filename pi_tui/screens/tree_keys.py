@@ -77,8 +77,8 @@ class TreeKeys:
 
     async def _export(self, row: Row) -> None:
         text = (
-            "The ending of the name says how: .md for reading, .jsonl for other programs, both of the branch "
-            ".html has all branches, and opens here. It is not encrypted, and has all that was said."
+            "The ending of the name says how: .md for reading, .jsonl for other programs, both of the "
+            "branch; .html has all branches and opens here. It is not encrypted, and has all that was said."
         )
         name = f"session-{PurePath(self._store.session.id).name}-{PurePath(row.end).name}.md"
         path = await self._ask("export this branch to a file", text, name)

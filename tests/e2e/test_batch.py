@@ -98,7 +98,7 @@ def test_a_terminal_has_a_bar(program, stub) -> None:
     for _ in range(2):
         stub.says("Done.")
     ours, theirs = pty.openpty()
-    with program.start("batch", "tasks.jsonl", stderr=theirs) as process:
+    with program.start("batch", "tasks.jsonl", "--jobs", "1", stderr=theirs) as process:
         out, _ = process.communicate(timeout=30)
     os.close(theirs)
     shown = os.read(ours, 1 << 16).decode()
@@ -106,9 +106,9 @@ def test_a_terminal_has_a_bar(program, stub) -> None:
     assert process.returncode == 0
     assert out.startswith(b"2 tasks")
     assert [part.split("]")[-1].strip().removesuffix("\x1b[K") for part in shown.split("\r[")[1:4]] == [
-        " 0/2".strip(),
-        " 1/2".strip(),
-        " 2/2".strip(),
+        "0/2",
+        "1/2",
+        "2/2",
     ]
 
 

@@ -41,7 +41,7 @@ def serving(program, *arguments: str) -> Iterator[tuple[subprocess.Popen[bytes],
 
 def refused(program, *arguments: str) -> str:
     done = program.run(*arguments)
-    assert done.returncode == 1, done
+    assert done.returncode == 2, done
     assert done.stdout == ""
     assert len(done.stderr.splitlines()) == 1, done.stderr
     return done.stderr
@@ -82,8 +82,8 @@ def test_two_screens_and_a_script_on_one_session(program, stub) -> None:
         environ = {**program.environ, "PI_TRIO_DIR": str(program.agent_dir)}
         screens = [Terminal("--attach", url, cwd=program.project, **environ) for _ in range(2)]
         try:
-            screens[0].wait_for("? help")
-            screens[1].wait_for("? help")
+            screens[0].wait_until_ready()
+            screens[1].wait_until_ready()
             stub.says("said to ", "everybody")
             done = program.run("attach", url, piped=b"a question\n")
             assert (done.returncode, done.stdout.strip()) == (0, "said to everybody")
@@ -112,7 +112,7 @@ def test_a_question_is_answered_in_a_line(program, stub) -> None:
         environ = {**program.environ, "PI_TRIO_DIR": str(program.agent_dir)}
         screen = Terminal("--attach", url, cwd=program.project, **environ)
         try:
-            screen.wait_for("? help")
+            screen.wait_until_ready()
             stub.calls(("bash", {"command": "echo allowed > made"}))
             stub.says("done")
             screen.write("do it\r")

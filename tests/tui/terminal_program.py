@@ -57,6 +57,13 @@ class Terminal:
             assert time.monotonic() < end, "\n".join(self.screen.display)
             self.read(0.1)
 
+    def wait_until_ready(self) -> None:
+        """Until the session is there, and keys do what the hints say."""
+        end = time.monotonic() + PATIENCE
+        while "? help" not in (seen := "\n".join(self.screen.display)) or "starting" in seen:
+            assert time.monotonic() < end, seen
+            self.read(0.1)
+
     def press_until(self, key: str, text: str) -> None:
         """Press a key again and again: a dialog is deaf at first."""
         end = time.monotonic() + PATIENCE

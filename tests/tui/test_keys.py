@@ -203,8 +203,7 @@ async def test_a_draft_stays_with_its_session(open_screen):
         await screen.press("ctrl+t", "home", "down", "f")
         await screen.until(lambda: screen.prompt.text == "question 1")
         await screen.press("ctrl+t", "minus")
-        await screen.until(lambda: screen.main.live.id == "session-1" and screen.prompt.text)
-        assert screen.prompt.text == "mine"
+        await screen.until(lambda: screen.main.live.id == "session-1" and screen.prompt.text == "mine")
         await screen.press("ctrl+n", "o", "k")
         await screen.until(lambda: screen.main.live.id == "session-3" and screen.prompt.text == "ok")
 

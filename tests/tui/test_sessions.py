@@ -49,6 +49,26 @@ async def test_a_session_in_the_background_goes_on_and_its_state_is_seen(open_sc
         await screen.until(screen.sees("may bash run?"))
 
 
+async def test_an_open_session_is_found_by_what_was_said_in_it(open_screen):
+    """It is in the list once, with the excerpt, although its title has nothing of the words."""
+    async with open_screen(entries=conversation(1)) as screen:
+        live = screen.main.live
+        screen.runtime.kept["/s/this"] = KeptSession(
+            path="/s/this",
+            id=live.id,
+            cwd="/project",
+            name=None,
+            modified=1.0,
+            first_message="water",
+            excerpt="dry",
+        )
+        shown = await _list(screen)
+        await screen.press(*"water")
+        await screen.until(lambda: [(row.id, row.excerpt) for row in shown._rows] == [(live.id, "dry")])
+        await screen.press("ctrl+u")
+        await screen.until(lambda: "water" not in shown.query_one("#title").label)
+
+
 @pytest.mark.key("app.session.next")
 async def test_one_that_finished_unseen_comes_first_and_is_seen_then(open_screen):
     async with open_screen(size=(160, 40)) as screen:
@@ -217,17 +237,17 @@ async def test_any_size_shows_the_list_and_the_picture_returns(open_screen):
         for width, height in ((20, 24), (7, 10), (3, 5), (2, 2), (1, 1), (80, 24)):
             await screen.pilot.resize_terminal(width, height)
             await screen.pilot.pause()
-        assert screen.text() == before
+        await screen.until(lambda: screen.text() == before)
         await screen.press("escape")
         await screen.write("/login openai")
         await screen.press("enter")
         await screen.until(screen.sees("API key of OpenAI"))
         await screen.press(*"abc")
-        before = screen.text()
+        secret = screen.text()
         for width, height in ((7, 3), (1, 1), (80, 24)):
             await screen.pilot.resize_terminal(width, height)
             await screen.pilot.pause()
-        assert screen.text() == before
+        await screen.until(lambda: screen.text() == secret)
 
 
 @pytest.mark.key("app.session.resume")

@@ -27,7 +27,7 @@ def terminal(tmp_path: Path) -> Iterator[Terminal]:
 
 
 def test_keys_are_echoed_and_a_prompt_is_answered(terminal: Terminal, tmp_path: Path):
-    terminal.wait_for("? help")
+    terminal.wait_until_ready()
     terminal.write("run `echo from-$((40+2))`")
     terminal.wait_for("› run `echo from-$((40+2))`")
     terminal.write("\r")
@@ -41,7 +41,7 @@ def test_keys_are_echoed_and_a_prompt_is_answered(terminal: Terminal, tmp_path: 
 
 
 def test_bytes_that_are_no_text_are_marked_and_nothing_ends(terminal: Terminal):
-    terminal.wait_for("? help")
+    terminal.wait_until_ready()
     terminal.write(b"caf\xe9 and \xff\xfe more")
     terminal.wait_for("› caf\ufffd and \ufffd\ufffd more")
     terminal.write("\x03\x04")
@@ -56,7 +56,7 @@ def feed(self, data):
     raise RuntimeError("no keys today")
 terminal.KeyParser.feed = feed"""
     terminal = Terminal("--demo", cwd=tmp_path, before=breaks)
-    terminal.wait_for("? help")
+    terminal.wait_until_ready()
     terminal.write("x")
     assert terminal.status() == 1
     assert b"no keys today" in terminal.bytes
@@ -83,7 +83,7 @@ def test_a_tool_that_blocks_in_a_thread_holds_neither_the_screen_nor_its_end(tmp
     """AB-03: Escape leaves it behind, what is sent next is taken, and the program ends."""
     (tmp_path / "blocking.py").write_text(EXTENSION)
     terminal = Terminal("--demo", "-e", "blocking.py", cwd=tmp_path)
-    terminal.wait_for("? help")
+    terminal.wait_until_ready()
     terminal.write("run `sleep 300`\r")
     terminal.wait_for("blocked from now on")
     terminal.write("\x1b")
@@ -124,7 +124,7 @@ def test_a_call_waits_for_a_yes(tmp_path: Path):
 
 
 def test_escape_stops_a_call_and_an_empty_enter_goes_on(terminal: Terminal):
-    terminal.wait_for("? help")
+    terminal.wait_until_ready()
     terminal.write("run `echo pid=$$=; exec sleep 300`\r")
     child = terminal.wait_for_number("pid=")
     terminal.write("\x1b")
@@ -137,7 +137,7 @@ def test_escape_stops_a_call_and_an_empty_enter_goes_on(terminal: Terminal):
 
 
 def test_commands_and_the_shell_on_the_real_runtime(terminal: Terminal):
-    terminal.wait_for("? help")
+    terminal.wait_until_ready()
     terminal.write("!echo shell-$((40+2))\r")
     terminal.wait_for("shell-42")
     terminal.write("/session\r")
@@ -249,7 +249,7 @@ def test_an_awkward_folder_does_not_hold_up_the_start(tmp_path: Path):
     os.mkfifo(tmp_path / "AGENTS.md")
     running = Terminal("--demo", cwd=tmp_path)
     try:
-        running.wait_for("? help")
+        running.wait_until_ready()
         running.write("usable")
         running.wait_for("› usable")
     finally:

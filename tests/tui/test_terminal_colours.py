@@ -55,7 +55,7 @@ def test_what_the_terminal_says_of_its_ground_is_used_and_never_typed(open_termi
     terminal = open_terminal()
     until(terminal, lambda: QUESTION in terminal.bytes)
     if late:
-        terminal.wait_for("? help")
+        terminal.wait_until_ready()
         until(terminal, lambda: DARK_ACCENT in terminal.bytes)
     terminal.write("abc")
     for begin, end in zip((0, *cuts), (*cuts, len(WHITE)), strict=True):
@@ -72,7 +72,7 @@ def test_what_the_terminal_says_of_its_ground_is_used_and_never_typed(open_termi
 def test_a_terminal_that_says_nothing_is_not_waited_for(open_terminal):
     """TH-02"""
     terminal = open_terminal()
-    terminal.wait_for("? help")
+    terminal.wait_until_ready()
     until(terminal, lambda: DARK_ACCENT in terminal.bytes)
     terminal.write("typed at once")
     terminal.wait_for("› typed at once")

@@ -163,7 +163,7 @@ async def test_the_terminals_ground_counts_unless_a_theme_was_chosen(open_screen
 async def test_dialogs_that_are_open_change_with_the_screen(open_screen, kept):
     async with open_screen() as screen:
         await screen.press("question_mark")
-        await screen.until(screen.sees("In the session tree"))
+        await screen.until(screen.sees("In the prompt"))
         screen.app.theming.choose("gruvbox-light")
         await screen.until(lambda: of("gruvbox-light") >= colours(screen))
         assert load_theme("gruvbox-light", [bundled_folder()]).base["background"] in colours(screen)

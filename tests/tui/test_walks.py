@@ -81,7 +81,7 @@ def test_walk_2_price_and_source_are_seen_and_nothing_is_sent(start, tmp_path: P
 def test_walk_3_a_key_is_seen_nowhere(start, tmp_path: Path):
     """Walk 3: `/login`, paste, Esc; again, paste, Enter. The key is in auth.json and nowhere else."""
     terminal = start("--demo")
-    terminal.wait_for("? help")
+    terminal.wait_until_ready()
     for ending, outcome in (("\x1b", "? help"), ("\r", "is stored in")):
         terminal.write("/login anthropic\r")
         terminal.wait_for("API key of Anthropic")
@@ -103,11 +103,11 @@ def test_walk_3_a_key_is_seen_nowhere(start, tmp_path: Path):
 
 def test_a_key_pasted_into_the_prompt_goes_no_further(start, tmp_path: Path):
     terminal = start("--demo")
-    terminal.wait_for("? help")
+    terminal.wait_until_ready()
     terminal.write(f"\x1b[200~{KEY}\n\x1b[201~")
     terminal.wait_for("it was not sent")
     terminal.write("\x1b")
-    terminal.wait_for("? help")
+    terminal.wait_until_ready()
     terminal.write("\x1b[200~use " + KEY + "\x1b[201~")
     terminal.write("\r")
     terminal.wait_for("not sent: there is an API key in it")
@@ -119,7 +119,7 @@ def test_a_key_pasted_into_the_prompt_goes_no_further(start, tmp_path: Path):
 def test_walk_4_nothing_of_a_stopped_command_is_left(start):
     """Walk 4: also a child in a session of its own ends, and an empty Enter continues."""
     terminal = start("--demo")
-    terminal.wait_for("? help")
+    terminal.wait_until_ready()
     terminal.write("run `setsid sleep 601 & echo pid=$!=; exec sleep 602`\r")
     child = terminal.wait_for_number("pid=")
     terminal.write("\x1b")
@@ -153,7 +153,7 @@ def _commands() -> list[str]:
 def test_walk_5_the_queue(start, tmp_path: Path):
     """Walk 5: three queued, ↑ edits the second, Del drops the third, Esc gives two back; none is sent."""
     terminal = start("--demo")
-    terminal.wait_for("? help")
+    terminal.wait_until_ready()
     terminal.write("run `sleep 300`\r")
     terminal.wait_for("⠋")
     for text in ("one", "two", "three"):
@@ -178,7 +178,7 @@ def test_walk_6_three_branches_and_back(start, tmp_path: Path):
     branch's.
     """
     terminal = start("--demo")
-    terminal.wait_for("? help")
+    terminal.wait_until_ready()
     terminal.write("run `echo first-$((1+1))`\r")
     terminal.wait_for("first-2")
     terminal.wait_for("1 tool")
@@ -220,7 +220,7 @@ def _branch_prompts(folder: Path) -> list[str]:
 
 def test_on_exit_the_last_answer_and_the_way_back_are_printed(start):
     terminal = start("--demo")
-    terminal.wait_for("? help")
+    terminal.wait_until_ready()
     terminal.write("what can you do\r")
     terminal.wait_for("demo model")
     terminal.wait_for("tokens")
@@ -260,7 +260,7 @@ def test_the_editor_has_the_terminal_and_gives_it_back(start, tmp_path: Path):
     )
     editor.chmod(0o755)
     terminal = start("--demo", EDITOR=str(editor), VISUAL="")
-    terminal.wait_for("? help")
+    terminal.wait_until_ready()
     terminal.write("draft\x07")
     terminal.wait_for("editor-is-here")
     assert any("draft" in line for line in terminal.screen.display)
@@ -275,7 +275,7 @@ def test_the_editor_has_the_terminal_and_gives_it_back(start, tmp_path: Path):
 
 def test_an_editor_that_fails_changes_nothing(start):
     terminal = start("--demo", EDITOR="false", VISUAL="")
-    terminal.wait_for("? help")
+    terminal.wait_until_ready()
     terminal.write("draft\x07")
     terminal.wait_for("false ended with status 1")
     terminal.wait_for("› draft")
@@ -286,16 +286,20 @@ def test_an_editor_that_fails_changes_nothing(start):
 def test_the_caret_of_the_terminal_is_where_the_user_writes(start):
     """TI-02: in each settled frame, with wide letters, while text streams above, and in a dialog."""
     terminal = start("--demo")
-    terminal.wait_for("? help")
+    terminal.wait_until_ready()
     terminal.write("run `for i in 1 2 3; do echo $i; sleep 0.2; done`\r")
+
+    def caret() -> tuple[int, str]:
+        """Where it is, and how its line begins: a frame that has come in part is passed over."""
+        cursor = terminal.screen.cursor
+        return cursor.x, terminal.screen.display[cursor.y][:3]
+
     for typed, cells in (("한글", 4), ("한글a", 5), ("한글aé", 6)):
         terminal.write(typed[-1] if cells > 4 else typed)
         terminal.wait_for(f"› {typed[0]}")
-        _until(terminal, lambda cells=cells: terminal.screen.cursor.x == 2 + cells)
-        row = terminal.screen.display[terminal.screen.cursor.y]
-        assert row.startswith("› 한")
+        _until(terminal, lambda cells=cells: caret() == (2 + cells, "› 한"))
     terminal.wait_for("1 tool")
-    assert (terminal.screen.cursor.x, terminal.screen.display[terminal.screen.cursor.y][:3]) == (8, "› 한")
+    _until(terminal, lambda: caret() == (8, "› 한"))
     terminal.write("\x03/login openai\r")
     terminal.wait_for("API key of OpenAI")
     terminal.write("abc")
@@ -306,7 +310,7 @@ def test_the_caret_of_the_terminal_is_where_the_user_writes(start):
 def test_files_of_the_folder_are_completed(start, tmp_path: Path):
     (tmp_path / "an_unlikely_name.txt").write_text("x")
     terminal = start("--demo")
-    terminal.wait_for("? help")
+    terminal.wait_until_ready()
     terminal.write("see @unlik")
     terminal.wait_for("@an_unlikely_name.txt")
     terminal.write("\t")

@@ -284,7 +284,7 @@ async def test_who_does_not_read_is_let_go_with_a_reason_and_the_agent_does_not_
         with trio.move_on_after(2 * connection.PATIENCE_SECONDS):
             await trio.sleep_forever()
         assert there.server.clients == 1
-        assert there.told == ["a client left: nothing was read for 20 seconds"]
+        assert there.told == ["the connection of a client ended: nothing was read for 20 seconds"]
         while data := await stream.receive_some():
             reading.receive_data(bytes(data))
         *_, last = reading.events()
@@ -302,7 +302,7 @@ async def test_responses_that_nobody_reads_are_bounded(
                 await raw.send(type="sessions")
         while not there.told:
             await trio.lowlevel.checkpoint()
-        assert there.told == ["a client left: 10 responses were not read"]
+        assert there.told == ["the connection of a client ended: 10 responses were not read"]
         nursery.cancel_scope.cancel()
 
 

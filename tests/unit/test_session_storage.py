@@ -467,3 +467,13 @@ def test_a_disk_that_refuses_is_told_with_the_path_once(
     with pytest.raises(SessionError) as caught:
         Session.open(path)
     assert str(caught.value) == f"cannot open {path}: Read-only file system"
+
+
+def test_a_file_of_a_newer_program_is_refused_and_stays(tmp_path: Path) -> None:
+    path = tmp_path / "newer.jsonl"
+    path.write_text(HEADER.replace('"version":3', '"version":99'))
+    before = digest(path)
+    for writable in (True, False):
+        with pytest.raises(SessionFormatError, match=r"is of version 99, .* up to 3: a newer one wrote it"):
+            Session.open(path, writable=writable)
+    assert digest(path) == before

@@ -133,7 +133,7 @@ class Server:
         finally:
             self.clients -= 1
             if connection is not None:
-                self._tell(f"a client left: {connection.reason}")
+                self._tell(f"the connection of a client ended: {connection.reason}")
                 if peer.connection is connection:
                     peer.connection, peer.left = None, trio.current_time()
 
