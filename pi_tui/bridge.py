@@ -33,7 +33,7 @@ __all__ = ["Bridge", "OpenRuntime", "RuntimeEndedError", "Subscription"]
 T = TypeVar("T")
 OpenRuntime: TypeAlias = "Callable[[], AbstractAsyncContextManager[Runtime]]"
 
-FRAME = 1 / 60
+FRAME = 1 / 30
 """Seconds between two deliveries of a subscription while events keep coming."""
 
 SWITCH_INTERVAL = 0.0005

@@ -32,7 +32,7 @@ __all__ = ["Transcript"]
 MAX_TEXT = 110
 """Longer lines are hard to read: cells of text on a wide screen."""
 
-FRAME = 1 / 25
+FRAME = 1 / 20
 """Seconds between two looks into the store while events keep coming, at least."""
 
 DRAWING = 0.004
