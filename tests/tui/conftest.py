@@ -113,6 +113,12 @@ Settle: TypeAlias = Callable[[Ask], Awaitable[None]]
 OpenScreen: TypeAlias = Callable[..., AbstractAsyncContextManager[Screen]]
 
 
+@pytest.fixture(autouse=True)
+def messages_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the status line says for a moment is there until a slow machine has looked."""
+    monkeypatch.setattr("pi_tui.screens.main.ARMED_FOR", 3600.0)
+
+
 @pytest.fixture
 def open_screen() -> OpenScreen:
     """Opens the program: `async with open_screen(size=(120, 40), entries=…, answers=…) as screen`."""
