@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
@@ -73,8 +74,10 @@ class Screen:
         return "\n".join(strip.text for strip in strips)
 
     async def until(self, holds: Callable[[], object]) -> None:
-        """Let the program run until something holds; the test's timeout is the limit."""
+        """Let the program run until something holds. Its loop may swallow what a timer of pytest raises."""
+        end = time.monotonic() + PATIENCE
         while not holds():
+            assert time.monotonic() < end, self.text()
             await self.pilot.pause()
 
     async def press(self, *keys: str) -> None:
@@ -109,8 +112,17 @@ class Screen:
         return lambda: text in self.text()
 
 
+PATIENCE = 45.0
+"""Seconds until something that must happen is given up."""
+
 Settle: TypeAlias = Callable[[Ask], Awaitable[None]]
 OpenScreen: TypeAlias = Callable[..., AbstractAsyncContextManager[Screen]]
+
+
+@pytest.fixture(autouse=True)
+def messages_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the status line says for a moment is there until a slow machine has looked."""
+    monkeypatch.setattr("pi_tui.screens.main.ARMED_FOR", 3600.0)
 
 
 @pytest.fixture
