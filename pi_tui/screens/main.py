@@ -56,6 +56,8 @@ ARMED_FOR = 4.0
 
 SPINNER_INTERVAL = 1 / 8
 
+_PARTS = (TabStrip, Rule, QueueList, Hints, Prompt, StatusLine)
+
 
 class MainScreen(ReadingScreen):
     """One session at a time; what is done with it is in `work`. It is the `View` of that."""
@@ -566,8 +568,8 @@ class MainScreen(ReadingScreen):
 
     def _refresh_chrome(self) -> None:
         """Bring the lines around the panes up to date."""
-        if not any(isinstance(child, Hints) for child in self.children):
-            return  # the program ends, and something that was begun comes back
+        if not all(self.query(part) for part in _PARTS):
+            return  # the program ends, and they go one by one while something that was begun comes back
         store = self.live.store if self.live is not None else None
         now = self._situation
         others = self.work.sessions.others()
