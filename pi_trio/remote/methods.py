@@ -86,13 +86,8 @@ def _decode_trust(data: Any) -> Trust:
 
 def _decoder(hint: Any) -> Decode:
     """How to read a value of this annotation. What it makes raises `ValueError` for one that does not fit."""
-    special: Mapping[Any, Decode] = {
-        Snapshot: decode_snapshot,
-        Trust: _decode_trust,
-        Any: lambda value: value,
-    }
-    if hint in special:
-        return special[hint]
+    if hint in _SPECIAL:
+        return _SPECIAL[hint]
     origin, args = typing.get_origin(hint), typing.get_args(hint)
     if origin is Literal:
         return lambda value: _fits(value, value in args, f"one of {', '.join(map(str, args))}")
