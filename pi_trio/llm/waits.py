@@ -113,7 +113,7 @@ def _seconds_or_date(value: str) -> float | None:
 
 def _seconds_until(date: str) -> float | None:
     try:
-        then = datetime.fromisoformat(date) if "T" in date[:11] else parsedate_to_datetime(date)
+        then = datetime.fromisoformat(date) if date[4:5] == "-" else parsedate_to_datetime(date)
     except ValueError:
         return None
     if then.tzinfo is None:

@@ -171,6 +171,8 @@ def beginning(
     Only what is shown is laid out, however long the text is; so the number is an estimate
     where long lines follow. Nothing is left out for a single line, which the number would take.
     """
+    if width < 1:
+        return [], 0
     most = width * (lines + 1)
     head = "\n".join(text[:most].split("\n", lines + 1)[: lines + 1])
     strips = wrapped(head, width, style, ground)
