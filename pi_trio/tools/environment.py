@@ -45,6 +45,10 @@ class ReadableFile(Protocol):
     """An open file."""
 
     @property
+    def path(self) -> Path:
+        """Where it was found."""
+
+    @property
     def size(self) -> int:
         """In bytes, when it was opened."""
 
@@ -67,7 +71,8 @@ class ToolEnvironment(Protocol):
     """Files and processes, as tools need them. Whatever is refused is a `ToolError`.
 
     `find` and `place` turn a path as the model wrote it (relative to `cwd`, or with `~`)
-    into one that the other methods take.
+    into one that the other methods take. Some take it as it was written, too, and find it
+    themselves: each call may be a trip to another thread or machine.
     """
 
     @property
@@ -79,8 +84,8 @@ class ToolEnvironment(Protocol):
     async def place(self, path: str) -> Path:
         """Where a file of this name is, or will be made."""
 
-    async def real_names(self, path: Path, folders: Collection[Path]) -> list[Path]:
-        """Where a path really leads, and after it the hard links to that file in these folders."""
+    async def real_names(self, path: str | Path, folders: Collection[Path]) -> list[Path]:
+        """The path, where it really leads, and then the hard links to that file in these folders."""
 
     async def is_folder(self, path: Path) -> bool:
         """Whether it is a folder and not a plain file. Anything else is refused."""
@@ -97,7 +102,7 @@ class ToolEnvironment(Protocol):
         These are links and empty folders; paths are relative to `folder`.
         """
 
-    def open(self, path: Path) -> AbstractAsyncContextManager[ReadableFile]:
+    def open(self, path: str | Path) -> AbstractAsyncContextManager[ReadableFile]:
         """A plain file, for reading. Pipes, devices and folders are refused."""
 
     def changing(self, path: Path) -> AbstractAsyncContextManager[None]:
@@ -190,15 +195,15 @@ class LocalEnvironment:
 
     async def find(self, path: str) -> Path:
         """See `ToolEnvironment`."""
-        return await _in_thread(path, lambda: paths.existing_path(path, self.cwd))
+        return await _in_thread(path, lambda: self._found(path))
 
     async def place(self, path: str) -> Path:
         """See `ToolEnvironment`."""
         return await _in_thread(path, lambda: paths.new_path(path, self.cwd))
 
-    async def real_names(self, path: Path, folders: Collection[Path]) -> list[Path]:
+    async def real_names(self, path: str | Path, folders: Collection[Path]) -> list[Path]:
         """See `ToolEnvironment`."""
-        return await _in_thread(path, lambda: files.real_names(path, folders))
+        return await _in_thread(path, lambda: files.real_names(self._found(path), folders))
 
     async def is_folder(self, path: Path) -> bool:
         """See `ToolEnvironment`."""
@@ -226,7 +231,7 @@ class LocalEnvironment:
         return await _in_thread(folder, lambda: files.unlisted(folder, known))
 
     @asynccontextmanager
-    async def open(self, path: Path) -> AsyncIterator[ReadableFile]:
+    async def open(self, path: str | Path) -> AsyncIterator[ReadableFile]:
         """See `ToolEnvironment`."""
         file = await _in_thread(path, lambda: self._open(path))
         try:
@@ -255,10 +260,17 @@ class LocalEnvironment:
         """See `ToolEnvironment`."""
         return await _in_thread(path, lambda: self._write(path, data))
 
-    def _open(self, path: Path) -> _LocalFile:
-        descriptor = files.open_plain(path, self._check)
-        self._seen[os.path.realpath(path)] = files.stamp_of(os.fstat(descriptor))
-        return _LocalFile(path, descriptor)
+    def _found(self, path: str | Path) -> Path:
+        return paths.existing_path(path, self.cwd) if isinstance(path, str) else path
+
+    def _open(self, path: str | Path) -> _LocalFile:
+        found = self._found(path)
+        try:
+            descriptor = files.open_plain(found, self._check)
+        except OSError as error:  # about what was looked for, which is not always what was written
+            raise explain(error, str(found)) from error
+        self._seen[os.path.realpath(found)] = files.stamp_of(os.fstat(descriptor))
+        return _LocalFile(found, descriptor)
 
     def _write(self, path: Path, data: bytes) -> str:
         self._seen[os.path.realpath(path)] = files.replace(path, data, self._check)
@@ -323,7 +335,7 @@ class _LocalFile:
 
     def __init__(self, path: Path, descriptor: int) -> None:
         self.size = os.fstat(descriptor).st_size
-        self._path = path
+        self.path = path
         self._file = io.FileIO(descriptor)
         self._hash = hashlib.sha256()
 
@@ -332,7 +344,7 @@ class _LocalFile:
         return self._hash.hexdigest()
 
     async def read(self, size: int, /) -> bytes:
-        return await _in_thread(self._path, lambda: self._read(size))
+        return await _in_thread(self.path, lambda: self._read(size))
 
     def _read(self, size: int) -> bytes:
         data = self._file.read(size) or b""

@@ -110,9 +110,9 @@ def other_names(path: Path, folders: Collection[Path]) -> list[Path]:
 
 
 def real_names(path: Path, folders: Collection[Path]) -> list[Path]:
-    """Where a path really leads, and after it the hard links to that file in these folders."""
+    """The path, where it really leads, and then the hard links to that file in these folders."""
     real = Path(os.path.realpath(path))
-    return [real, *other_names(real, folders)]
+    return [path, real, *other_names(real, folders)]
 
 
 def _with_inode(folder: Path, inode: int) -> list[Path]:

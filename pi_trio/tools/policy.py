@@ -142,12 +142,11 @@ class Policy:
     # ---- files
 
     async def _judge_path(self, tool: str, path: str) -> Verdict:
-        meant = self._environment.place if tool == "write" else self._environment.find
-        target = await self._target(await meant(path))
+        target = await self._target(await self._environment.place(path) if tool == "write" else path)
         return self._verdict(tool, target, self._real_cwd())
 
-    async def _target(self, place: Path) -> _Target:
-        real, *others = await self._environment.real_names(place, self._folders)
+    async def _target(self, path: str | Path) -> _Target:
+        place, real, *others = await self._environment.real_names(path, self._folders)
         return _Target(place, real, others)
 
     def _real_cwd(self) -> Path:

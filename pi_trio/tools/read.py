@@ -61,17 +61,16 @@ def read_tool(environment: ToolEnvironment) -> Tool:
 
     async def execute(call_id: str, args: Mapping[str, Any], on_update: OnUpdate) -> ToolResult:
         path = args["path"]
-        found = await environment.find(path)
-        async with environment.open(found) as file:
+        async with environment.open(path) as file:
             head = await file.read(_CHUNK)
             header = read_header(head)
             if header is not None:
-                return await _read_image(path, found, header, head, file)
+                return await _read_image(path, header, head, file)
             window = Window(int(args.get("offset", 1)), args.get("limit"))
             await _scan(window, head, file)
             if window.binary:
                 return ToolResult(f"{path} is {_kind(head)} of {format_size(file.size)}, which is not shown.")
-            return _text_result(path, found, window, file)
+            return _text_result(path, window, file)
 
     return Tool(
         name="read",
@@ -102,14 +101,14 @@ def _kind(head: bytes) -> str:
     return f"a binary file ({named})" if named else "a binary file"
 
 
-def _text_result(path: str, found: Path, window: Window, file: ReadableFile) -> ToolResult:
+def _text_result(path: str, window: Window, file: ReadableFile) -> ToolResult:
     if window.total_lines < window.first and window.first > 1:
         lines = f"{window.total_lines} lines total"
         raise ToolError(f"Offset {window.first} is beyond end of file ({lines})")
     part = truncate_head(window.decoded())
-    notes = _notes(path, found, window, part, file.size)
+    notes = _notes(path, window, part, file)
     digest = file.sha256 if window.taken >= file.size else None
-    details = touched(found, digest, digest)
+    details = touched(file.path, digest, digest)
     if part.truncated:
         whole = evolve(part, total_lines=window.lines, total_bytes=window.size)
         details["truncation"] = whole.details()
@@ -119,13 +118,14 @@ def _text_result(path: str, found: Path, window: Window, file: ReadableFile) -> 
     )
 
 
-def _notes(path: str, found: Path, window: Window, part: Truncation, size: int) -> list[str]:
+def _notes(path: str, window: Window, part: Truncation, file: ReadableFile) -> list[str]:
     """What the model must know beside the lines, and how it gets at the rest."""
+    found = file.path
     as_asked = found.name in (Path(path).name, Path(path.removeprefix("@")).name)
     notes = [] if as_asked else [f"[The file is named {found.name!r}.]"]
     if window.encoding != "UTF-8":
         notes.append(f"[Not UTF-8: shown as {window.encoding}.]")
-    if rest := _rest(path, window, part, size):
+    if rest := _rest(path, window, part, file.size):
         notes.append(rest)
     return notes
 
@@ -154,9 +154,7 @@ def _rest(path: str, window: Window, part: Truncation, size: int) -> str | None:
 # ---------------------------------------------------------------- images
 
 
-async def _read_image(
-    path: str, found: Path, header: ImageHeader, head: bytes, file: ReadableFile
-) -> ToolResult:
+async def _read_image(path: str, header: ImageHeader, head: bytes, file: ReadableFile) -> ToolResult:
     try:
         check_openable(header, file.size)
         data = bytearray(head)
@@ -166,4 +164,4 @@ async def _read_image(
     except ToolError as error:
         raise ToolError(f"{path}: {error}") from None
     note = TextContent("\n".join((f"Read image file [{shown.image.mime_type}]", *shown.notes)))
-    return ToolResult((note, shown.image), touched(found, file.sha256, file.sha256))
+    return ToolResult((note, shown.image), touched(file.path, file.sha256, file.sha256))
