@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
 import trio
 
-from pi_trio.events import AgentEvent, MessageEnd
+from pi_trio.events import AgentEvent, EntryAppended, MessageEnd
 from pi_trio.harness.harness import AgentHarness, HarnessOptions
 from pi_trio.llm.auth import Credential
 from pi_trio.llm.protocol import Model
@@ -18,7 +18,7 @@ from pi_trio.session.session import Session
 from pi_trio.testing import ScriptedModel
 from pi_trio.tool import Tool, ToolResult
 
-__all__ = ["TOOLS", "Bench", "open_bench"]
+__all__ = ["TOOLS", "Bench", "in_order", "open_bench"]
 
 
 async def _echo(call_id: str, args: Any, on_update: Any) -> ToolResult:
@@ -57,6 +57,22 @@ class Bench:
         """The entries of the branch: role of a message, name of a fact, else the type."""
         return [head.detail or head.type for head in self.session.tree.branch(self.session.get_leaf_id())]
 
+    def log(self) -> list[str]:
+        """All entries in file order, named in the same way."""
+        return [head.detail or head.type for head in self.session.heads]
+
+    def facts(self, name: str) -> list[Mapping[str, Any]]:
+        """The data of all facts of this name."""
+        ids = [head.id for head in self.session.heads if head.detail == name]
+        return [self.session.raw(each)["data"] for each in ids]
+
+    def merged(self) -> list[str]:
+        """Log and events in one order: entries as `=name`, which are told the moment they are written."""
+        return [
+            f"={_entry_name(event)}" if isinstance(event, EntryAppended) else event.type
+            for event in self.events
+        ]
+
     def texts(self) -> list[str]:
         transcript = self.harness.conversation.transcript
         return [
@@ -71,6 +87,18 @@ class Bench:
     def requested(self, number: int) -> list[str]:
         messages = self.model.requests[number].context.messages
         return [text_of(message.content) for message in messages]
+
+
+def _entry_name(event: EntryAppended) -> str:
+    entry = event.entry
+    name = entry.get("customType") or entry.get("message", {}).get("role") or entry["type"]
+    return str(name)
+
+
+def in_order(sequence: list[str], *wanted: str) -> bool:
+    """Whether `wanted` is a subsequence."""
+    rest = iter(sequence)
+    return all(any(each == name for each in rest) for name in wanted)
 
 
 @asynccontextmanager

@@ -49,10 +49,6 @@ def narrow(bench: Bench, window: int = WINDOW) -> None:
     bench.harness.model = attrs.evolve(bench.harness.model, context_window=window)
 
 
-def names(bench: Bench) -> list[str]:
-    return [head.detail or head.type for head in bench.session.heads]
-
-
 def ends(bench: Bench) -> list[CompactionEnd]:
     return [event for event in bench.events if isinstance(event, CompactionEnd)]
 
@@ -70,7 +66,7 @@ async def test_pressure_is_answered_before_the_prompt_enters(session: Session) -
         await bench.say("two")
         await bench.say("three")
         assert "three" not in str(bench.model.requests[2].context)
-        assert names(bench).count("compaction") == 1
+        assert bench.log().count("compaction") == 1
         sent = bench.requested(3)
         assert "To count." in sent[0]
         assert sent[-1] == "three"
@@ -87,7 +83,7 @@ async def test_below_the_threshold_nothing_happens(session: Session) -> None:
         await bench.say("one")
         await bench.say("two")
         assert ends(bench) == []
-        assert not {"prune", "compaction", "context_edit"} & set(names(bench))
+        assert not {"prune", "compaction", "context_edit"} & set(bench.log())
 
 
 async def test_a_model_may_have_sizes_of_its_own(session: Session) -> None:
@@ -101,7 +97,7 @@ async def test_a_model_may_have_sizes_of_its_own(session: Session) -> None:
         await bench.say("one")
         await bench.say("two")
         await bench.say("three")
-        assert names(bench).count("compaction") == 1
+        assert bench.log().count("compaction") == 1
 
 
 async def test_what_is_switched_off_is_not_done_unasked(session: Session) -> None:
@@ -130,8 +126,8 @@ async def test_where_pruning_is_enough_nothing_is_summarised(session: Session) -
         await bench.say("one")
         await bench.say("two")
         await bench.say("three")
-        assert "prune" in names(bench)
-        assert "compaction" not in names(bench)
+        assert "prune" in bench.log()
+        assert "compaction" not in bench.log()
         (end,) = ends(bench)
         assert end.error_message is None
 
@@ -143,8 +139,8 @@ async def test_an_overflow_is_answered_once_inside_the_step(session: Session) ->
         for text in ("one", "two", "three"):
             await bench.say(text)
         assert bench.requested(-1)[-1] == "three"
-        assert names(bench).count("step/start") == 3
-        assert names(bench).count("user") == 3
+        assert bench.log().count("step/start") == 3
+        assert bench.log().count("user") == 3
         assert [event.reason for event in bench.events if isinstance(event, CompactionStart)] == ["overflow"]
         assert bench.texts()[-1] == "fine"
 
@@ -178,7 +174,7 @@ async def test_a_failed_summary_under_pressure_leaves_the_turn_running(session: 
         before = bench.texts()
         await bench.say("three")
         assert bench.texts() == [*before, "three", "three"]
-        assert "compaction" not in names(bench)
+        assert "compaction" not in bench.log()
         (end,) = ends(bench)
         assert end.error_message
 
@@ -278,7 +274,7 @@ async def test_compacting_stops_a_run_and_does_not_go_on_with_it(session: Sessio
         await trio.testing.wait_all_tasks_blocked()
         assert await bench.harness.compact() is not None
         assert not bench.harness.busy
-        assert names(bench).count("compaction") == 1
+        assert bench.log().count("compaction") == 1
 
 
 async def test_leaving_a_branch_with_a_summary(session: Session) -> None:
@@ -294,7 +290,7 @@ async def test_leaving_a_branch_with_a_summary(session: Session) -> None:
         assert sent[:2] == ["a", "one"]
         assert "What was tried." in sent[2]
         assert sent[3] == "c"
-        assert "leaf" not in names(bench)
+        assert "leaf" not in bench.log()
 
 
 async def test_after_an_aborted_branch_summary_nothing_has_moved(session: Session) -> None:
