@@ -32,7 +32,8 @@ class TabDriver(web_driver.WebDriver):
     def run_input_thread(self) -> None:
         """Read what the browser sends, to the end."""
         super().run_input_thread()
-        self.send_message(ExitApp())
+        if not self.exit_event.is_set():
+            self.send_message(ExitApp())
 
     def _write_while_read(self, data: bytes) -> int:
         with suppress(BrokenPipeError):

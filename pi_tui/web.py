@@ -84,10 +84,11 @@ class Tab(AppService):
         self._left.clear()
         await self._download_manager.cancel_app_downloads(self.app_service_id)
         try:
-            with suppress(ProcessLookupError, TimeoutError):
-                self._process.terminate()
-                async with asyncio.timeout(END_SECONDS):
-                    await self._process.wait()
+            async with asyncio.timeout(END_SECONDS):
+                await self.send_meta({"type": "quit"})  # a signal could cut off its last words
+                await self._process.wait()
+        except TimeoutError:
+            sys.stderr.write("pi-tui: the program of a tab did not end, and is killed\n")
         finally:
             if self._process.returncode is None:
                 self._process.kill()
@@ -210,13 +211,15 @@ async def _serve(
             loop.add_signal_handler(number, signals.put_nowait, number)
     runner = web.AppRunner(await server._make_app(), access_log=None, shutdown_timeout=_LAST_WORD_SECONDS)
     await runner.setup()
-    try:
-        await web.SockSite(runner, listening, ssl_context=context).start()
-        print(url, flush=True)  # noqa: T201
-        with redirect_stdout(sys.stderr):  # where textual-serve repeats the last words of programs
+    out = sys.stdout
+    with redirect_stdout(sys.stderr):  # where textual-serve repeats the last words of programs
+        try:
+            await web.SockSite(runner, listening, ssl_context=context).start()
+            out.write(f"{url}\n")
+            out.flush()
             return 128 + await signals.get()
-    finally:
-        await runner.cleanup()
+        finally:
+            await runner.cleanup()
 
 
 def _command(arguments: Sequence[str]) -> str:
