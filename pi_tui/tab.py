@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 from textual.app import App
@@ -25,7 +26,7 @@ class TabDriver(web_driver.WebDriver):
 
     def __init__(self, app: App[Any], **options: Any) -> None:
         super().__init__(app, **options)
-        self._write = self._write_while_read
+        self._write = partial(_write_while_read, self.fileno)
         for name in _TOLD:
             os.environ.pop(name, None)
 
@@ -35,7 +36,9 @@ class TabDriver(web_driver.WebDriver):
         if not self.exit_event.is_set():
             self.send_message(ExitApp())
 
-    def _write_while_read(self, data: bytes) -> int:
-        with suppress(BrokenPipeError):
-            return os.write(self.fileno, data)
-        return len(data)
+
+def _write_while_read(descriptor: int, data: bytes) -> int:
+    """Write to the server, and drop what one that is gone does not read."""
+    with suppress(BrokenPipeError):
+        return os.write(descriptor, data)
+    return len(data)
