@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from attrs import frozen
+from collections.abc import Mapping
+
+from attrs import evolve, field, frozen
 
 from pi_trio.compaction.cut import Cut, find_cut
 from pi_trio.compaction.estimate import estimate_all
@@ -21,13 +23,19 @@ class CompactionSettings:
 
     Compaction is due when less than `reserve_tokens` of the window are free or, with
     `fraction`, when more than that part of the window is full. `keep_recent_tokens` of the
-    conversation stay as they are.
+    conversation stay as they are. `overrides` says otherwise for single models, by their
+    references (`provider/id`), in everything but `enabled`.
     """
 
     enabled: bool = True
     reserve_tokens: int = 16_384
     keep_recent_tokens: int = 20_000
     fraction: float | None = None
+    overrides: Mapping[str, CompactionSettings] = field(factory=dict)
+
+    def of(self, reference: str) -> CompactionSettings:
+        """Those of a model."""
+        return evolve(self.overrides.get(reference, self), enabled=self.enabled)
 
     def threshold(self, window: int) -> int:
         """The largest context that is left alone."""

@@ -30,15 +30,14 @@ class Pressure:
     that promises room after each try would let it go on for ever.
     """
 
-    def __init__(self, settings: CompactionSettings) -> None:
-        self.settings = settings
+    def __init__(self) -> None:
         self._next_try = 0
         self._window = 0
         self._told = False
 
-    def verdict(self, meter: Meter, window: int) -> Verdict:
+    def verdict(self, meter: Meter, window: int, settings: CompactionSettings) -> Verdict:
         """What to do about a context of this size."""
-        if not self.settings.presses(meter.size, window):
+        if not settings.presses(meter.size, window):
             if meter.measured or not self._told:
                 self._next_try = 0
             return "fits"
@@ -46,10 +45,10 @@ class Pressure:
             return "compact"
         return "fits" if meter.size <= window else "full"
 
-    def tried(self, before: Meter, window: int) -> None:
+    def tried(self, before: Meter, window: int, settings: CompactionSettings) -> None:
         """Room was to be made in a context of size `before`, whatever came of it."""
         self._told, self._window = before.measured, window
-        self._next_try = before.size + max(window - self.settings.threshold(window), 4) // 4
+        self._next_try = before.size + max(window - settings.threshold(window), 4) // 4
 
     def complaint(self, size: int, window: int) -> str:
         """Why the run stops at a full window: a sentence with the numbers."""
@@ -85,14 +84,13 @@ class Overflow:
     context became smaller. `settled` begins anew, after a good answer and when a run ends.
     """
 
-    def __init__(self, settings: CompactionSettings) -> None:
-        self.settings = settings
+    def __init__(self) -> None:
         self._spent = False
         self._tried: list[str] = []
 
     def begin(self, failure: Failure) -> bool:
         """Whether to make room because of this failure: only for an overflow, and only once."""
-        if failure.code != "context_overflow" or self._spent or not self.settings.enabled:
+        if failure.code != "context_overflow" or self._spent:
             return False
         self._spent = True
         return True

@@ -40,10 +40,10 @@ class Compactor:
     """Watches the context of one harness. Its `meter` follows what is committed."""
 
     def __init__(self, harness: AgentHarness, settings: CompactionSettings) -> None:
-        self.settings: CompactionSettings = settings
+        self._settings = settings
         self._harness = harness
-        self._pressure = Pressure(settings)
-        self._overflow = Overflow(settings)
+        self._pressure = Pressure()
+        self._overflow = Overflow()
         self._meter: Meter | None = None
 
     @property
@@ -56,12 +56,16 @@ class Compactor:
     @property
     def enabled(self) -> bool:
         """Whether room is made unasked."""
-        return self.settings.enabled
+        return self._settings.enabled
 
     @enabled.setter
     def enabled(self, enabled: bool) -> None:
-        settings = attrs.evolve(self.settings, enabled=enabled)
-        self.settings = self._pressure.settings = self._overflow.settings = settings
+        self._settings = attrs.evolve(self._settings, enabled=enabled)
+
+    @property
+    def settings(self) -> CompactionSettings:
+        """What holds for the model that is asked now."""
+        return self._settings.of(self._harness.model.reference)
 
     def changed(self) -> None:
         """The branch is another, or reads differently."""
@@ -79,20 +83,20 @@ class Compactor:
         A failed summary is told and the turn goes on. Raises `ProviderError` if the window is
         full and no room can be made: a request would only be refused.
         """
-        window, meter = self._harness.model.context_window, self.meter
-        verdict = self._pressure.verdict(meter, window)
+        window, meter, settings = self._harness.model.context_window, self.meter, self.settings
+        verdict = self._pressure.verdict(meter, window, settings)
         if verdict == "compact":
             try:
-                await self._make_room("threshold", self.settings.keep(window))
+                await self._make_room("threshold", settings.keep(window))
             finally:
-                self._pressure.tried(meter, window)
+                self._pressure.tried(meter, window, settings)
         elif verdict == "full":
             complaint = self._pressure.complaint(meter.size, window)
             raise ProviderError(Failure(complaint, "context_overflow"))
 
     async def after_failure(self, failure: Failure) -> Failure | None:
         """Make room after an overflow. None: send again. Else the failure, with what was tried."""
-        if not self._overflow.begin(failure):  # it is off, or has not helped
+        if not self.enabled or not self._overflow.begin(failure):
             return attrs.evolve(failure, message=self._overflow.explain(failure))
         before = estimated(self._harness.session).size
         keep = self.settings.keep_after_overflow(before, self._harness.model.context_window)

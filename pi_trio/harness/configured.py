@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import chain
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from pi_trio.compaction.plan import CompactionSettings
 from pi_trio.errors import ConfigError
@@ -17,6 +17,7 @@ from pi_trio.llm.auth import Credential
 from pi_trio.llm.protocol import Model, StreamFunction, StreamOptions
 from pi_trio.remote.access import token_path, web_token_path
 from pi_trio.resources.config import RuntimeConfig
+from pi_trio.resources.settings import Compaction
 from pi_trio.tool import Tool
 from pi_trio.tools import READING_TOOLS, TOOL_NAMES, chosen_tools, coding_tools
 from pi_trio.tools.environment import LocalEnvironment
@@ -93,11 +94,7 @@ def harness_options(
         sections=sections,
         steering_mode=settings.steering_mode,
         follow_up_mode=settings.follow_up_mode,
-        compaction=CompactionSettings(
-            enabled=settings.compaction.enabled,
-            reserve_tokens=settings.compaction.reserve_tokens,
-            keep_recent_tokens=settings.compaction.keep_recent_tokens,
-        ),
+        compaction=_compaction(settings.compaction),
         branch_reserve=settings.branch_summary.reserve_tokens,
         record_stream=settings.record_stream,
         max_parallel_tool_calls=settings.max_parallel_tool_calls,
@@ -115,6 +112,23 @@ def harness_options(
         ),
         findings=tuple(_unknown_tools(config)),
     )
+
+
+def _compaction(table: Compaction) -> CompactionSettings:
+    base = CompactionSettings(
+        enabled=table.enabled,
+        reserve_tokens=table.reserve_tokens,
+        keep_recent_tokens=table.keep_recent_tokens,
+    )
+    overrides = {
+        reference: evolve(
+            base,
+            reserve_tokens=sizes.get("reserveTokens", base.reserve_tokens),
+            keep_recent_tokens=sizes.get("keepRecentTokens", base.keep_recent_tokens),
+        )
+        for reference, sizes in table.model_overrides.items()
+    }
+    return evolve(base, overrides=overrides)
 
 
 def _limits(config: RuntimeConfig) -> Limits:

@@ -23,7 +23,7 @@ from pi_trio.resources.settings import GLOBAL_ONLY, Check, Settings, table_rows
 
 __all__ = ["Kind", "Scope", "SettingInfo", "change_setting", "list_settings", "parse_value"]
 
-Kind: TypeAlias = Literal["flag", "choice", "number", "text", "list"]
+Kind: TypeAlias = Literal["flag", "choice", "number", "text", "list", "object"]
 Scope: TypeAlias = Literal["global", "project"]
 
 
@@ -156,6 +156,8 @@ def _kind(hint: Any) -> tuple[Kind, tuple[str, ...]]:
         return "choice", get_args(hint)
     if get_origin(hint) is tuple:
         return "list", ()
+    if get_origin(hint) is Mapping:
+        return "object", ()
     kinds: dict[Any, Kind] = {bool: "flag", int: "number", float: "number", str: "text"}
     return kinds[hint], ()
 

@@ -72,6 +72,20 @@ def _whole(at_least: int) -> Check:
     return check
 
 
+def _token_sizes(value: Any) -> str | None:
+    """Sizes of single models: `{"provider/id": {"reserveTokens": 30000}}`."""
+    keys, size = {"reserveTokens", "keepRecentTokens"}, _whole(0)
+    fits = isinstance(value, dict) and all(
+        isinstance(sizes, dict) and keys >= sizes.keys() and not any(map(size, sizes.values()))
+        for sizes in value.values()
+    )
+    return (
+        None
+        if fits
+        else ('an object such as {"provider/id": {"reserveTokens": 30000, "keepRecentTokens": 10000}}')
+    )
+
+
 # ------------------------------------------------------------------ the table
 
 
@@ -102,6 +116,9 @@ class Compaction:
     enabled: Annotated[bool, _flag, "summarise older context by itself when the window is nearly full"] = True
     reserve_tokens: Annotated[int, _whole(0), "how much of the window is to stay free"] = 16_384
     keep_recent_tokens: Annotated[int, _whole(0), "how much of the conversation stays as it is"] = 20_000
+    model_overrides: Annotated[
+        Mapping[str, Mapping[str, int]], _token_sizes, "other sizes for single models"
+    ] = field(factory=dict)
 
 
 @frozen(kw_only=True)
@@ -174,7 +191,7 @@ class Settings:
 _PI_ONLY = """
     $schema modelThinkingLevels thinkingBudgets enabledModels hideThinkingBlock showCacheMissNotices
     cacheWarming doubleEscapeAction treeFilterMode codemode
-    sessionShareDestination compaction.modelOverrides branchSummary.skipPrompt quietStartup tuiMode
+    sessionShareDestination branchSummary.skipPrompt quietStartup tuiMode
     fullscreenExitOutput fullscreenScrollbar fullscreenCopyOnSelect fullscreenWheelScrollLines
     editorPaddingX outputPad autocompleteMaxVisible showHardwareCursor terminal images markdown
     transport websocketConnectTimeoutMs npmCommand selfUpdateCommand
@@ -232,7 +249,7 @@ def _made(cls: type[T], values: Mapping[str, Any]) -> T:
     hints = dict(table_rows(cls))
     return cls(
         **{
-            name: _made(hints[name], value) if isinstance(value, dict) else value
+            name: _made(hints[name], value) if attrs.has(hints[name]) else value
             for name, value in values.items()
         }
     )

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from attrs import define, field, frozen
+from attrs import define, field
 
 from pi_trio.tool import OnUpdate, Tool, ToolResult
 from pi_trio.tools.environment import ToolEnvironment
@@ -103,27 +103,7 @@ def _where(place: Path, is_folder: bool) -> list[str]:
     return ["--glob=!.git", *([] if is_secret(place) else leave_secrets_out()), "./"]
 
 
-@frozen
-class _Line:
-    """A line that ripgrep printed."""
-
-    file: bytes
-    number: int
-    matches: bool
-    text: bytes
-
-    _FORM = re.compile(rb"(?P<file>[^\0]+)\0(?P<number>\d+)(?P<kind>[:-])(?P<text>[^\n]*)\n")
-
-    @classmethod
-    def all_in(cls, data: bytes | bytearray) -> tuple[list[_Line], int]:
-        """The whole lines in `data`, and where the rest begins."""
-        lines, end = [], 0
-        for match in cls._FORM.finditer(data):
-            file = _BINARY.sub(b"", match["file"]).removeprefix(b"./")
-            lines.append(cls(file, int(match["number"]), match["kind"] == b":", match["text"]))
-            end = match.end()
-        return lines, end
-
+_LINE = re.compile(rb"(?P<file>[^\0]+)\0(?P<number>\d+)(?P<kind>[:-])(?P<text>[^\n]*)\n")
 
 _BINARY = re.compile(rb"^.*: binary file matches \(found .*\)\n")
 """Said without a name before it, where a match is followed by a NUL."""
@@ -131,7 +111,7 @@ _BINARY = re.compile(rb"^.*: binary file matches \(found .*\)\n")
 
 @define
 class _Found:
-    """Matches with their context, up to the limit."""
+    """Matches with their context, up to the limit. There may be thousands: each costs little."""
 
     _limit: int
     _context: int
@@ -139,36 +119,43 @@ class _Found:
     _count: int = 0
     _cut: bool = False
     _rest: bytearray = field(factory=bytearray)
-    _files: dict[bytes, list[str]] = field(factory=dict)
-    _last: _Line | None = None
+    _files: dict[bytes, tuple[str, list[str]]] = field(factory=dict)
+    _last: tuple[bytes, int] = (b"", 0)
 
     def feed(self, chunk: bytes) -> None:
         """Take in the next bytes of ripgrep's output."""
         self._rest += chunk
-        lines, end = _Line.all_in(self._rest)
+        end = 0
+        for match in _LINE.finditer(self._rest):
+            file, number, kind, text = match.groups()
+            if b"\n" in file:
+                file = _BINARY.sub(b"", file)
+            matches = kind == b":"
+            if self._count == self._limit:
+                if not self._is_after_the_last(file, number):  # a further match, or the context before it
+                    self.full = True
+                    return
+                matches = False
+            if matches:
+                self._count += 1
+                self._last = file, int(number)
+            self._add(file, number, ":" if matches else "-", text)
+            end = match.end()
         del self._rest[:end]
-        for line in lines:
-            if self._count < self._limit:
-                self._add(line, line.matches)
-            elif self._is_after_the_last(line):
-                self._add(line, matches=False)
-            else:  # a further match, or the context before it
-                self.full = True
-                return
 
-    def _is_after_the_last(self, line: _Line) -> bool:
-        last = self._last
-        return last is not None and line.file == last.file and line.number <= last.number + self._context
+    def _is_after_the_last(self, file: bytes, number: bytes) -> bool:
+        last_file, last_number = self._last
+        return file == last_file and int(number) <= last_number + self._context
 
-    def _add(self, line: _Line, matches: bool) -> None:
-        if matches:
-            self._count += 1
-            self._last = line
-        whole = line.text.decode("utf-8", "replace").removesuffix("\r")
-        text = cut_line(whole)
-        self._cut = self._cut or text is not whole
-        place = f":{line.number}: " if matches else f"-{line.number}- "
-        self._files.setdefault(line.file, []).append(f"{shown_name(line.file)}{place}{text}")
+    def _add(self, file: bytes, number: bytes, mark: str, text: bytes) -> None:
+        found = self._files.get(file)
+        if found is None:
+            found = self._files[file] = shown_name(file.removeprefix(b"./")), []
+        name, lines = found
+        whole = text.decode("utf-8", "replace").removesuffix("\r")
+        shown = cut_line(whole)
+        self._cut = self._cut or shown is not whole
+        lines.append(f"{name}{mark}{number.decode()}{mark} {shown}")
 
     def result(self) -> ToolResult:
         """What was found, file by file; ripgrep itself hands files over as its threads end."""
@@ -181,7 +168,7 @@ class _Found:
         if self._cut:
             cut = f"Some lines truncated to {MAX_LINE_CHARACTERS} chars. Use read tool to see full lines"
             details["linesTruncated"] = True
-        lines = [line for file in sorted(self._files) for line in self._files[file]]
+        lines = [line for file in sorted(self._files) for line in self._files[file][1]]
         if self._rest and not self.full:  # what it says of a binary file
             lines.append(self._rest.decode("utf-8", "replace").strip().removeprefix("./"))
         return listing(lines, details, empty="No matches found", more=more, cut=cut)

@@ -30,39 +30,41 @@ def guessed(size: int) -> Meter:
     return Meter(None, [UserMessage("x" * 4 * (size - 8))])
 
 
+SETTINGS = CompactionSettings()
+
 # ------------------------------------------------------------------ pressure
 
 
 def test_each_crossing_is_answered_once() -> None:
-    pressure = Pressure(CompactionSettings())
-    assert pressure.verdict(told(111_616), 128_000) == "fits"
-    assert pressure.verdict(told(111_617), 128_000) == "compact"
-    pressure.tried(told(111_617), 128_000)
-    assert pressure.verdict(guessed(25_000), 128_000) == "fits"
-    assert pressure.verdict(told(26_000), 128_000) == "fits"
-    assert pressure.verdict(told(111_700), 128_000) == "compact"
+    pressure = Pressure()
+    assert pressure.verdict(told(111_616), 128_000, SETTINGS) == "fits"
+    assert pressure.verdict(told(111_617), 128_000, SETTINGS) == "compact"
+    pressure.tried(told(111_617), 128_000, SETTINGS)
+    assert pressure.verdict(guessed(25_000), 128_000, SETTINGS) == "fits"
+    assert pressure.verdict(told(26_000), 128_000, SETTINGS) == "fits"
+    assert pressure.verdict(told(111_700), 128_000, SETTINGS) == "compact"
 
 
 def test_what_did_not_help_is_not_repeated_at_once() -> None:
     """L59, CP-01: after a failure the turn goes on; the next try is for a quarter of the reserve more."""
-    pressure = Pressure(CompactionSettings())
-    pressure.tried(told(112_000), 128_000)
-    assert pressure.verdict(told(112_000), 128_000) == "fits"
-    assert pressure.verdict(told(116_095), 128_000) == "fits"
-    assert pressure.verdict(told(116_096), 128_000) == "compact"
-    assert pressure.verdict(told(112_000), 120_000) == "compact"  # another window is another question
+    pressure = Pressure()
+    pressure.tried(told(112_000), 128_000, SETTINGS)
+    assert pressure.verdict(told(112_000), 128_000, SETTINGS) == "fits"
+    assert pressure.verdict(told(116_095), 128_000, SETTINGS) == "fits"
+    assert pressure.verdict(told(116_096), 128_000, SETTINGS) == "compact"
+    assert pressure.verdict(told(112_000), 120_000, SETTINGS) == "compact"  # another question
 
 
 @pytest.mark.parametrize("estimate", [1_000, 3_900, 7_700])
 def test_a_context_that_cannot_be_made_to_fit_ends_with_the_numbers(estimate: int) -> None:
     """CP-01: a window of 8,000, and 8,200 told with every answer, whatever the estimate says."""
-    pressure, window, requests = Pressure(CompactionSettings()), 8_000, 0
+    pressure, window, requests = Pressure(), 8_000, 0
     meter = guessed(estimate)
-    while (verdict := pressure.verdict(meter, window)) != "full":
+    while (verdict := pressure.verdict(meter, window, SETTINGS)) != "full":
         assert requests < 4
         if verdict == "compact":
             requests += 1  # the summary
-            pressure.tried(meter, window)
+            pressure.tried(meter, window, SETTINGS)
             meter = guessed(estimate)
         else:
             requests += 1
@@ -74,16 +76,16 @@ def test_a_context_that_cannot_be_made_to_fit_ends_with_the_numbers(estimate: in
 
 
 def test_providers_that_tell_nothing_are_believed_by_estimate() -> None:
-    pressure = Pressure(CompactionSettings())
+    pressure = Pressure()
     for _ in range(20):
-        assert pressure.verdict(guessed(112_000), 128_000) == "compact"
-        pressure.tried(guessed(112_000), 128_000)
-        assert pressure.verdict(guessed(25_000), 128_000) == "fits"
+        assert pressure.verdict(guessed(112_000), 128_000, SETTINGS) == "compact"
+        pressure.tried(guessed(112_000), 128_000, SETTINGS)
+        assert pressure.verdict(guessed(25_000), 128_000, SETTINGS) == "fits"
 
 
 def test_nothing_is_due_when_disabled() -> None:
     """F30"""
-    assert Pressure(CompactionSettings(enabled=False)).verdict(told(300_000), 128_000) == "fits"
+    assert Pressure().verdict(told(300_000), 128_000, CompactionSettings(enabled=False)) == "fits"
 
 
 # ------------------------------------------------------------------ overflow
@@ -116,7 +118,7 @@ async def test_a_conversation_of_200_000_tokens(new_log, window: int) -> None:
     session, settings = log.session, CompactionSettings()
     believed = Model("scripted", provider="scripted", context_window=200_000)
     model = Narrow((), Model("scripted", provider="scripted", context_window=window))
-    overflow, before = Overflow(settings), estimated(session).size
+    overflow, before = Overflow(), estimated(session).size
     assert before > 200_000
 
     assert overflow.begin(TOO_LONG)
@@ -143,7 +145,7 @@ TOO_LONG = Failure("400 prompt is too long: 210000 > 200000", "context_overflow"
 
 def test_one_recovery_for_an_overflow() -> None:
     """L57, L58, CP-01: the second failure is the end, with the original words and what was tried."""
-    overflow = Overflow(CompactionSettings())
+    overflow = Overflow()
     assert overflow.begin(TOO_LONG)
     overflow.note("shortened 3 tool results")
     assert overflow.retry(before=210_000, after=180_000)  # pruning alone is enough for a retry
@@ -167,12 +169,7 @@ def test_no_retry_without_a_smaller_context(after: int) -> None:
 @pytest.mark.parametrize("code", ["rate_limit", "invalid_request", "overloaded", "unknown"])
 def test_only_an_overflow_is_one(code) -> None:
     """L54"""
-    assert not Overflow(CompactionSettings()).begin(Failure("400 no", code))
-
-
-def test_disabled_means_for_overflows_too() -> None:
-    """F30"""
-    assert not Overflow(CompactionSettings(enabled=False)).begin(TOO_LONG)
+    assert not Overflow().begin(Failure("400 no", code))
 
 
 @pytest.mark.parametrize(
@@ -185,7 +182,7 @@ def test_disabled_means_for_overflows_too() -> None:
 def test_a_rate_limit_is_no_overflow(status: int, words: str, begins: bool) -> None:
     """RT-01"""
     failure = http_failure(status, {}, f'{{"error": {{"message": "{words}"}}}}'.encode())
-    assert Overflow(CompactionSettings()).begin(failure) is begins
+    assert Overflow().begin(failure) is begins
 
 
 @pytest.mark.parametrize(

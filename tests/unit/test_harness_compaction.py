@@ -90,11 +90,28 @@ async def test_below_the_threshold_nothing_happens(session: Session) -> None:
         assert not {"prune", "compaction", "context_edit"} & set(names(bench))
 
 
+async def test_a_model_may_have_sizes_of_its_own(session: Session) -> None:
+    """The reserve of the others would press at 8,000 tokens; that of this one presses at 7,000."""
+    other = CompactionSettings(reserve_tokens=0)
+    own = CompactionSettings(reserve_tokens=3_000, keep_recent_tokens=500)
+    sizes = attrs.evolve(SETTINGS, overrides={"scripted/other": other, "scripted/scripted": own})
+    answers = ["x " * 2_000, ["y " * 2_000, used(7_001)], "## Goal\nTo count.", "three"]
+    async with open_bench(session, *answers, tools=TOOLS, compaction=sizes) as bench:
+        narrow(bench)
+        await bench.say("one")
+        await bench.say("two")
+        await bench.say("three")
+        assert names(bench).count("compaction") == 1
+
+
 async def test_what_is_switched_off_is_not_done_unasked(session: Session) -> None:
+    """F30"""
     answers = ["x " * 2_000, ["y " * 2_000, used(8_001)], "three", "## Goal\nTo count.", "four"]
     async with bench_of(session, *answers) as bench:
         narrow(bench)
         bench.harness.compactor.enabled = False
+        refused = await bench.harness.compactor.after_failure(OVERFLOW)
+        assert refused == OVERFLOW  # an overflow is left to the person, too
         await bench.say("one")
         await bench.say("two")
         await bench.say("three")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pi_trio.errors import ConfigError
-from pi_trio.resources.settings import GateSettings, Retry, Settings, load_settings
+from pi_trio.resources.settings import Compaction, GateSettings, Retry, Settings, load_settings
 
 
 def _load(tmp_path: Path, content: str) -> tuple[Settings, tuple[str, ...]]:
@@ -28,6 +28,7 @@ def test_values_of_every_depth_are_read(tmp_path: Path) -> None:
         tmp_path,
         """{"defaultProvider": "openai", "defaultThinkingLevel": "high", "followUpMode": "all",
         "theme": "light", "retry": {"maxRetries": 7}, // more than usual
+        "compaction": {"modelOverrides": {"openai/gpt": {"keepRecentTokens": 5000}}}
         }""",
     )
     assert findings == ()
@@ -37,6 +38,7 @@ def test_values_of_every_depth_are_read(tmp_path: Path) -> None:
         follow_up_mode="all",
         theme="light",
         retry=Retry(max_retries=7),
+        compaction=Compaction(model_overrides={"openai/gpt": {"keepRecentTokens": 5_000}}),
     )
 
 

@@ -22,9 +22,9 @@ def info(key: str, **files: Path):
 
 def test_every_setting_has_a_kind_and_a_default_that_is_right():
     for each in list_settings({}):
-        assert each.kind in ("flag", "choice", "number", "text", "list")
+        assert each.kind in ("flag", "choice", "number", "text", "list", "object")
         assert each.meaning
-        if each.default not in (None, []):
+        if each.default not in (None, [], {}):
             text = each.default if isinstance(each.default, str) else json.dumps(each.default)
             assert parse_value(each, text) == each.default
     assert info("steeringMode").choices == ("all", "one-at-a-time")
@@ -55,6 +55,7 @@ def test_values_and_where_they_come_from(tmp_path: Path):
         ("defaultTools", "+grep, -bash", ["+grep", "-bash"]),
         ("defaultTools", '["a, b"]', ["a, b"]),
         ("defaultModel", "", None),
+        ("compaction.modelOverrides", '{"a/b": {"reserveTokens": 5}}', {"a/b": {"reserveTokens": 5}}),
     ],
 )
 def test_what_a_person_writes(key, text, value):
@@ -69,6 +70,9 @@ def test_what_a_person_writes(key, text, value):
         ("recordStream", "yes", "true or false"),
         ("steeringMode", "some", "one of all, one-at-a-time"),
         ("defaultTools", "[1]", "a list of texts"),
+        ("compaction.modelOverrides", '{"a/b": {"reserveTokens": -5}}', "an object such as"),
+        ("compaction.modelOverrides", '{"a/b": {"reserve": 5}}', "an object such as"),
+        ("compaction.modelOverrides", "[]", "an object such as"),
     ],
 )
 def test_what_it_must_be_is_said(key, text, wanted):
