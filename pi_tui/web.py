@@ -2,7 +2,8 @@
 
 textual-serve has the page and the terminal in it, and lets in whoever comes. Here nothing is
 served without the token, to another name or for another page, as `Door` has it for all servers,
-and nothing outlives its tab. The heavy libraries of the extra `web` are imported with this module.
+and nothing outlives its tab. Some of what is used of it for that is private (`_make_app`,
+`_process_messages`, `_task`, `_process`), so the extra `web` pins the version that this was tried with.
 """
 
 from __future__ import annotations
@@ -113,7 +114,7 @@ class WebServer(Server):
         self._admitted = secrets.token_urlsafe()
 
     async def _make_app(self) -> web.Application:
-        """See `Server`, which has no other way to a middleware: a reason why its version is pinned."""
+        """See `Server`, which has no other way to a middleware."""
         app = await super()._make_app()
         app.router.add_static("/pages", _PAGES)
         app.middlewares.append(self._let_in)
