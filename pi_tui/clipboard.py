@@ -32,8 +32,10 @@ def tools(environ: Mapping[str, str], platform: str) -> list[list[str]]:
     """The commands that would copy their input, best first.
 
     Over SSH a desktop's would copy on the wrong machine. tmux keeps it in a buffer of its own, and
-    hands it on to the terminal around it where that is not forbidden.
+    hands it on to the terminal around it where that is not forbidden. A browser copies by itself.
     """
+    if environ.get("TERM_PROGRAM") == "textual":
+        return []
     tmux = [["tmux", "load-buffer", "-w", "-"]] if environ.get("TMUX") else []
     if environ.get("SSH_CONNECTION") or environ.get("SSH_TTY"):
         return tmux

@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pi_trio.cli.attaching import add_token_argument, refuse_runtime_options
+from pi_trio.cli.listening import add_encryption_arguments
 from pi_trio.cli.options import add_session_arguments, make_parser, open_chosen_session, parse, runtime_config
-from pi_trio.errors import PiError
+from pi_trio.errors import PiError, UsageError
 from pi_trio.text import sanitise
 
 if TYPE_CHECKING:
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 
 __all__ = ["main", "run_app"]
 
+_SERVED_AT = "127.0.0.1:7718"
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the program with these arguments (default: those of the process).
@@ -37,7 +40,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     if sys.platform == "win32":
         sys.exit("pi-tui needs Linux or macOS; on Windows please run it inside WSL.")
     parser = _parser()
-    namespace = parse(parser, sys.argv[1:] if argv is None else argv)
+    argv = sys.argv[1:] if argv is None else argv
+    namespace = parse(parser, argv)
+    if namespace.serve is not None:
+        return _serve(parser, namespace, argv)
     if not _has_screen():
         sys.exit("pi-tui needs a terminal: pi-trio chat talks in plain lines, pi-trio -p answers in a pipe.")
     try:
@@ -63,6 +69,35 @@ def run_app(app: PiApp, again: str = "pi-tui") -> int:
     return status
 
 
+def _serve(parser: argparse.ArgumentParser, namespace: argparse.Namespace, argv: Sequence[str]) -> int:
+    """Serve the screen to browsers. Returns the exit status."""
+    from importlib.util import find_spec
+
+    from pi_trio.cli.status import status_of
+
+    try:
+        if namespace.attach:
+            refuse_runtime_options(parser, namespace)
+        config = runtime_config(namespace)
+        if find_spec("textual_serve") is None:
+            raise UsageError("--serve needs textual-serve: pip install 'pi-trio[web]'")
+        from pi_tui.web import serve
+
+        return serve(namespace, _without_serving(argv), config.agent_dir)
+    except PiError as error:
+        sys.stderr.write(f"pi-tui: {error}\n")
+        return status_of(error)
+
+
+def _without_serving(argv: Sequence[str]) -> list[str]:
+    """The arguments that each tab's program gets."""
+    serving = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    _add_serving(serving)
+    end = argv.index("--") if "--" in argv else len(argv)
+    _, others = serving.parse_known_args(argv[:end])
+    return [*others, *argv[end:]]
+
+
 def _report(app: PiApp, status: int, again: str) -> int:
     """Say how it went. Returns the exit status."""
     if isinstance(app.failure, PiError):
@@ -73,7 +108,7 @@ def _report(app: PiApp, status: int, again: str) -> int:
         return 1
     if app.left_behind:
         sys.stderr.write(f"pi-tui: left while it did not stop: {'; '.join(app.left_behind)}\n")
-    if status == 0 and app.resume is not None:
+    if status == 0 and app.resume is not None and not app.is_web:
         answer = sanitise(app.last_answer)
         sys.stdout.write(f"{answer}\n\n" if answer else "")
         sys.stdout.write(f"To go on with it:\n{again} --session {app.resume}\n")
@@ -81,6 +116,8 @@ def _report(app: PiApp, status: int, again: str) -> int:
 
 
 def _has_screen() -> bool:
+    if "TEXTUAL_DRIVER" in os.environ:  # a tab of a browser has one
+        return True
     streams = (sys.stdin, sys.stdout, sys.stderr)
     on_terminal = all(stream is not None and stream.isatty() for stream in streams)
     return on_terminal and os.environ.get("TERM", "dumb") != "dumb"
@@ -115,8 +152,20 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--attach", metavar="URL", help="show sessions of this server (pi-trio serve)")
     add_token_argument(parser)
+    _add_serving(parser.add_argument_group("browser"))
     add_session_arguments(parser)
     return parser
+
+
+def _add_serving(parser: argparse._ActionsContainer) -> None:
+    parser.add_argument(
+        "--serve",
+        metavar="HOST:PORT",
+        nargs="?",
+        const=_SERVED_AT,
+        help=f"serve this screen to browsers: at {_SERVED_AT} if it is not said; port 0 takes a free one",
+    )
+    add_encryption_arguments(parser)
 
 
 def _make_app(namespace: argparse.Namespace, config: RuntimeConfig) -> PiApp:

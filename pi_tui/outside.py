@@ -41,6 +41,8 @@ async def edit_outside(app: PiApp, prompt: Prompt, chosen: str | None) -> None:
 
     Raises `UsageError`, and `StorageError` if there is no room for a file. Cancelling ends the editor.
     """
+    if app.is_web:
+        raise UsageError("an editor needs a terminal, and this is a browser")
     command = editor_command(chosen)
     before = prompt.chips.unfold(prompt.text)
     with _file_of(before) as path:

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
 __all__ = ["add_token_argument", "attach", "choose_served_session", "refuse_runtime_options"]
 
-_CHOOSING = frozenset({"session", "resume", "messages", "theme", "attach", "token_file"})
+_SERVING = frozenset({"serve", "cert", "key", "allow_host"})
+_CHOOSING = frozenset({"session", "resume", "messages", "theme", "attach", "token_file"}) | _SERVING
 """What may be said of a session that is on a server; all else is said to the server."""
 
 

@@ -15,7 +15,7 @@ from pi_trio.harness.options import HarnessOptions
 from pi_trio.harness.retry import RetryPolicy
 from pi_trio.llm.auth import Credential
 from pi_trio.llm.protocol import Model, StreamFunction, StreamOptions
-from pi_trio.remote.access import token_path
+from pi_trio.remote.access import token_path, web_token_path
 from pi_trio.resources.config import RuntimeConfig
 from pi_trio.resources.settings import Compaction
 from pi_trio.tool import Tool
@@ -35,8 +35,12 @@ def gate_policy(config: RuntimeConfig, environment: LocalEnvironment) -> Policy:
             config.mode or rules.mode,
             allow=rules.allow,
             deny=rules.deny,
-            # The first may hold keys; who has the second can do what the gate forbids.
-            secrets=[config.agent_dir / "models.json", token_path(config.agent_dir)],
+            # The first may hold keys; who has one of the others can do what the gate forbids.
+            secrets=[
+                config.agent_dir / "models.json",
+                token_path(config.agent_dir),
+                web_token_path(config.agent_dir),
+            ],
         )
     except ValueError as error:  # to go on without a rule that forbids something would be worse
         raise ConfigError(f"settings.json: gate: {error}") from None

@@ -23,6 +23,7 @@ __all__ = [
     "made_token",
     "read_token",
     "token_path",
+    "web_token_path",
 ]
 
 PROTOCOL = 1
@@ -38,6 +39,11 @@ _SHORTEST_TOKEN = 20
 def token_path(agent_dir: Path) -> Path:
     """The file that holds the token of this user's servers."""
     return agent_dir / "server-token"
+
+
+def web_token_path(agent_dir: Path) -> Path:
+    """The file that holds the token for browsers. It stands in an address, so it opens nothing else."""
+    return agent_dir / "web-token"
 
 
 def made_token(path: Path) -> str:

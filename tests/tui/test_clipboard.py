@@ -27,6 +27,7 @@ TMUX = ["tmux", "load-buffer", "-w", "-"]
         ({"DISPLAY": ":0", "SSH_TTY": "/dev/pts/1"}, "linux", []),
         ({"SSH_CONNECTION": "x", "TMUX": "t"}, "darwin", [TMUX]),
         ({}, "darwin", [["pbcopy"]]),
+        ({"TERM_PROGRAM": "textual", "DISPLAY": ":0", "TMUX": "t"}, "linux", []),  # a browser
     ],
 )
 async def test_the_tools_by_where_one_sits(environ, platform, commands):

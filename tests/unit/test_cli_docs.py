@@ -38,7 +38,7 @@ PROGRAMS = (
     "sessions import-pi",
     "sessions check",
 )
-OTHERS = {"--ctx-size", "--theme"}
+OTHERS = {"--ctx-size", "--serve", "--theme"}
 """Flags of other programs that the pages speak of, pi-tui among them."""
 
 _FLAG = re.compile(r"(?<![\w-])--[a-z][a-z-]*")

@@ -17,7 +17,7 @@ from pi_trio.errors import BusyError, ConfigError, InternalError, PiError, Sessi
 from pi_trio.events import ConnectionChanged, MessageUpdate
 from pi_trio.llm import demo
 from pi_trio.remote import client
-from pi_trio.remote.access import made_token, token_path
+from pi_trio.remote.access import made_token, token_path, web_token_path
 from pi_trio.remote.client import RemoteRuntime, open_over
 from pi_trio.remote.link import Link
 from pi_trio.remote.server import peer, sessions
@@ -172,10 +172,11 @@ async def test_the_first_answer_to_a_question_counts_and_all_are_told(tmp_path: 
         assert not ended.is_error
 
 
-async def test_the_model_is_not_given_the_token_unasked(tmp_path: Path) -> None:
+@pytest.mark.parametrize("place", [token_path, web_token_path])
+async def test_the_model_is_not_given_a_token_unasked(tmp_path: Path, place) -> None:
     """SE-07: with it a command could answer the gate's own questions."""
     async with served(tmp_path) as there, there.client() as remote:
-        token = token_path(there.runtime.config.agent_dir)
+        token = place(there.runtime.config.agent_dir)
         made_token(token)
         session_id = (await remote.runtime.new_session()).session.id
         seen, _ = await Seen.of(remote, session_id)
