@@ -90,14 +90,17 @@ def json_name(name: str) -> str:
 
 def to_json(value: Any) -> Any:
     """Plain data of an attrs value (or of containers of them); what is not attrs passes through."""
-    encode = _ENCODERS.get(value.__class__)
+    kind = value.__class__
+    if kind in _PLAIN:
+        return value
+    encode = _ENCODERS.get(kind)
     if encode is not None:
         return encode(value)
-    if isinstance(value, Mapping):
+    if kind is dict or isinstance(value, Mapping):
         return {key: to_json(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
         return [to_json(item) for item in value]
-    return _encoder(value.__class__)(value) if attrs.has(value.__class__) else value
+    return _encoder(kind)(value) if attrs.has(kind) else value
 
 
 def from_json(cls: type[T], data: Mapping[str, Any]) -> T:

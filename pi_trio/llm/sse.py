@@ -169,18 +169,17 @@ async def _read_events(response: httpx.Response, stream: SseStream) -> None:
 
     batch: list[ServerSentEvent] = []
 
-    class Pieces(httpx.AsyncByteStream):
-        async def __aiter__(self) -> AsyncIterator[bytes]:
-            nonlocal batch
-            async for piece in response.aiter_bytes():
-                yield piece
-                if batch:  # the parser wants more: all events of this piece are there
-                    full, batch = batch, []
-                    await stream.put(full)
-            yield b"\n\n"  # some servers leave out the blank line after the last event
+    async def pieces() -> AsyncIterator[bytes]:
+        nonlocal batch
+        async for piece in response.aiter_bytes():
+            yield piece
+            if batch:  # the parser wants more: all events of this piece are there
+                full, batch = batch, []
+                await stream.put(full)
+        yield b"\n\n"  # some servers leave out the blank line after the last event
 
     kind = "text/event-stream; charset=utf-8-sig"  # which passes over a mark of the byte order
-    body = httpx.Response(200, headers={"content-type": kind}, stream=Pieces())
+    body = httpx.Response(200, headers={"content-type": kind}, content=pieces())
     async for event in EventSource(body).aiter_sse():
         if event.data:
             batch.append(event)  # noqa: PERF401 - `batch` is handed over and replaced meanwhile
