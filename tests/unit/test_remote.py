@@ -97,7 +97,7 @@ async def test_errors_are_of_the_class_that_they_were(tmp_path: Path) -> None:
 
 async def test_all_see_the_same_events_under_the_same_numbers(tmp_path: Path) -> None:
     """Two that watch and one that only sends; one of those that watch came late."""
-    async with served(tmp_path) as there, there.client() as one, there.client() as other:
+    async with served(tmp_path, tcp=True) as there, there.client() as one, there.client() as other:
         session_id = (await one.runtime.new_session()).session.id
         first, _ = await Seen.of(one, session_id)
         async with there.client() as script:
@@ -190,7 +190,7 @@ async def test_the_model_is_not_given_the_token_unasked(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("comes_back_at_once")
 async def test_a_connection_that_is_cut_a_hundred_times_loses_and_doubles_nothing(tmp_path: Path) -> None:
     """HL-10: one of two clients is cut at random places, in what it sends and in what it gets."""
-    async with served(tmp_path) as there, there.client() as steady:
+    async with served(tmp_path, tcp=True) as there, there.client() as steady:
         session_id = (await steady.runtime.new_session()).session.id
         whole, _ = await Seen.of(steady, session_id)
         async with there.client(cutter := Cutter(seed=7, times=100)) as shaky:
