@@ -184,6 +184,33 @@ def test_two_screens_and_a_script_on_one_session(program, stub) -> None:
                 screen.close()
 
 
+def test_a_screen_has_the_files_of_the_server_and_what_it_sends_waits_for_it(program, stub) -> None:
+    (program.project / "some-notes.md").touch()
+    environ = {**program.environ, "PI_TRIO_DIR": str(program.agent_dir)}
+    with serving(program) as (process, url):
+        screen = Terminal("--attach", url, cwd=program.project, **environ)
+        try:
+            screen.wait_until_ready()
+            stub.says("the first ", "answer")
+            screen.write("hello\r")
+            screen.wait_for("the first answer")
+            screen.write("@notes")
+            screen.wait_for("some-notes.md")
+            screen.write("\x15/login\r")
+            screen.wait_for("the server keeps the keys")
+            process.kill()
+            process.wait()
+            screen.wait_for("there is no server")
+            stub.says("the second ", "answer")
+            screen.write("are you there\r")
+            screen.wait_for("1 unsent  are you there")
+            with serving(program, "--port", url.rpartition(":")[2]):
+                screen.wait_for("the second answer")
+            assert len(stub.requests) == 2
+        finally:
+            screen.close()
+
+
 def test_a_question_is_answered_in_a_line(program, stub) -> None:
     """HL-11: of those that are attached a person answers."""
     program.write("settings.json", {**_settings(program), "gate": {"mode": "ask"}})
