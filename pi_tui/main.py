@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING
 
 from pi_trio.cli.attaching import add_token_argument, refuse_runtime_options
 from pi_trio.cli.options import add_session_arguments, make_parser, open_chosen_session, parse, runtime_config
-from pi_trio.errors import PiError
+from pi_trio.cli.status import ended_by
+from pi_trio.errors import PiError, UsageError
 from pi_trio.text import sanitise
 
 if TYPE_CHECKING:
@@ -32,20 +33,23 @@ __all__ = ["main", "run_app"]
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the program with these arguments (default: those of the process).
 
-    Returns the exit status. Raises `SystemExit`, with one line, for what a person can mend.
+    Returns the exit status; what went wrong is told in one line. Raises `SystemExit` where the command
+    line cannot be read.
     """
     if sys.platform == "win32":
         sys.exit("pi-tui needs Linux or macOS; on Windows please run it inside WSL.")
     parser = _parser()
     namespace = parse(parser, sys.argv[1:] if argv is None else argv)
-    if not _has_screen():
-        sys.exit("pi-tui needs a terminal: pi-trio chat talks in plain lines, pi-trio -p answers in a pipe.")
     try:
+        if not _has_screen():
+            raise UsageError(
+                "this needs a terminal: pi-trio chat talks in plain lines, pi-trio -p answers in a pipe"
+            )
         if namespace.attach:
             refuse_runtime_options(parser, namespace)
         app = _make_app(namespace, runtime_config(namespace))
     except PiError as error:
-        sys.exit(f"pi-tui: {error}")
+        return ended_by(error, "pi-tui")
     return run_app(app, f"pi-tui --attach {namespace.attach}" if namespace.attach else "pi-tui")
 
 
@@ -66,8 +70,7 @@ def run_app(app: PiApp, again: str = "pi-tui") -> int:
 def _report(app: PiApp, status: int, again: str) -> int:
     """Say how it went. Returns the exit status."""
     if isinstance(app.failure, PiError):
-        sys.stderr.write(f"pi-tui: {app.failure}\n")
-        return 1
+        return ended_by(app.failure, "pi-tui")
     if app.failure is not None:
         traceback.print_exception(app.failure)
         return 1

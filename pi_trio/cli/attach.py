@@ -15,8 +15,8 @@ from pi_trio.cli.chat import Chat
 from pi_trio.cli.lines import Lines
 from pi_trio.cli.options import make_parser
 from pi_trio.cli.signals import until_signal
-from pi_trio.cli.status import BROKEN_PIPE, status_of
-from pi_trio.cli.stdio import Output, reserved_output, tell
+from pi_trio.cli.status import BROKEN_PIPE, ended_by
+from pi_trio.cli.stdio import Output, reserved_output
 from pi_trio.errors import PiError
 from pi_trio.remote.access import DEFAULT_URL
 
@@ -68,5 +68,4 @@ async def _attach(namespace: Namespace, output: Output) -> int:
     except BrokenPipeError:  # the reader has enough
         return BROKEN_PIPE
     except PiError as error:
-        tell(str(error))
-        return status_of(error)
+        return ended_by(error)

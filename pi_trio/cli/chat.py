@@ -31,7 +31,7 @@ from pi_trio.cli.options import (
 )
 from pi_trio.cli.prompts import Prompt, gather_prompts
 from pi_trio.cli.signals import until_signal
-from pi_trio.cli.status import BROKEN_PIPE, status_of
+from pi_trio.cli.status import BROKEN_PIPE, ended_by
 from pi_trio.cli.stdio import Output, reserved_output, tell
 from pi_trio.codec import message_from_json
 from pi_trio.commands import View
@@ -92,8 +92,7 @@ async def _chat(namespace: Namespace, output: Output) -> int:
     except BrokenPipeError:  # the reader has enough
         return BROKEN_PIPE
     except PiError as error:
-        tell(str(error))
-        return status_of(error)
+        return ended_by(error)
 
 
 class Chat:
