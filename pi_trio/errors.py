@@ -11,6 +11,7 @@
     │       ├── SessionExistsError   it is here already
     │       ├── SessionFormatError   the file is not a session, or a damaged one
     │       └── SessionLockedError   another process is writing it
+    ├── ConnectionLostError   the connection to a server: it did not come back, or not to the session
     ├── ConfigError           the configuration: a file, key, flag or credential
     └── InternalError         us: a broken invariant, please report
 
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 __all__ = [
     "BusyError",
     "ConfigError",
+    "ConnectionLostError",
     "InternalError",
     "LimitError",
     "PiError",
@@ -96,6 +98,10 @@ class SessionExistsError(SessionError):
 
 class SessionLockedError(SessionError):
     """Another process writes this session."""
+
+
+class ConnectionLostError(PiError):
+    """A server is gone, or does not have the session any more. What it was asked for may have been done."""
 
 
 class ConfigError(PiError):

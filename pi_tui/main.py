@@ -11,12 +11,12 @@ import traceback
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pi_trio.cli.attaching import add_token_argument, refuse_runtime_options
 from pi_trio.cli.listening import add_encryption_arguments
 from pi_trio.cli.options import add_session_arguments, make_parser, open_chosen_session, parse, runtime_config
+from pi_trio.cli.status import ended_by
 from pi_trio.errors import PiError, UsageError
 from pi_trio.text import sanitise
 
@@ -35,23 +35,27 @@ _SERVED_AT = "127.0.0.1:7718"
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the program with these arguments (default: those of the process).
 
-    Returns the exit status. Raises `SystemExit`, with one line, for what a person can mend.
+    Returns the exit status; what went wrong is told in one line. Raises `SystemExit` where the command
+    line cannot be read.
     """
     if sys.platform == "win32":
         sys.exit("pi-tui needs Linux or macOS; on Windows please run it inside WSL.")
     parser = _parser()
     argv = sys.argv[1:] if argv is None else argv
     namespace = parse(parser, argv)
-    if namespace.serve is not None:
-        return _serve(parser, namespace, argv)
-    if not _has_screen():
-        sys.exit("pi-tui needs a terminal: pi-trio chat talks in plain lines, pi-trio -p answers in a pipe.")
     try:
+        if namespace.serve is None and not _has_screen():
+            raise UsageError(
+                "this needs a terminal: pi-trio chat talks in plain lines, pi-trio -p answers in a pipe"
+            )
         if namespace.attach:
             refuse_runtime_options(parser, namespace)
-        app = _make_app(namespace, runtime_config(namespace))
+        config = runtime_config(namespace)
+        if namespace.serve is not None:
+            return _serve(namespace, argv, config)
+        app = _make_app(namespace, config)
     except PiError as error:
-        sys.exit(f"pi-tui: {error}")
+        return ended_by(error, "pi-tui")
     return run_app(app, f"pi-tui --attach {namespace.attach}" if namespace.attach else "pi-tui")
 
 
@@ -69,24 +73,15 @@ def run_app(app: PiApp, again: str = "pi-tui") -> int:
     return status
 
 
-def _serve(parser: argparse.ArgumentParser, namespace: argparse.Namespace, argv: Sequence[str]) -> int:
+def _serve(namespace: argparse.Namespace, argv: Sequence[str], config: RuntimeConfig) -> int:
     """Serve the screen to browsers. Returns the exit status."""
     from importlib.util import find_spec
 
-    from pi_trio.cli.status import status_of
+    if find_spec("textual_serve") is None:
+        raise UsageError("--serve needs textual-serve: pip install 'pi-trio[web]'")
+    from pi_tui.web import serve
 
-    try:
-        if namespace.attach:
-            refuse_runtime_options(parser, namespace)
-        config = runtime_config(namespace)
-        if find_spec("textual_serve") is None:
-            raise UsageError("--serve needs textual-serve: pip install 'pi-trio[web]'")
-        from pi_tui.web import serve
-
-        return serve(namespace, _without_serving(argv), config.agent_dir)
-    except PiError as error:
-        sys.stderr.write(f"pi-tui: {error}\n")
-        return status_of(error)
+    return serve(namespace, _without_serving(argv), config.agent_dir)
 
 
 def _without_serving(argv: Sequence[str]) -> list[str]:
@@ -101,8 +96,7 @@ def _without_serving(argv: Sequence[str]) -> list[str]:
 def _report(app: PiApp, status: int, again: str) -> int:
     """Say how it went. Returns the exit status."""
     if isinstance(app.failure, PiError):
-        sys.stderr.write(f"pi-tui: {app.failure}\n")
-        return 1
+        return ended_by(app.failure, "pi-tui")
     if app.failure is not None:
         traceback.print_exception(app.failure)
         return 1

@@ -94,5 +94,5 @@ def _shelf(runtime: Runtime) -> SessionShelf:
 
 def _keys(runtime: Runtime) -> KeepsKeys:
     if not isinstance(runtime, KeepsKeys):
-        raise UsageError("this runtime does not store keys: pi-trio auth does, where it runs")
+        raise UsageError("the server keeps the keys: run pi-trio auth login on its machine")
     return runtime

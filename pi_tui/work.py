@@ -90,7 +90,8 @@ class Work:
         self._view = view
         self._bridge: Bridge | None = None
         self._sending = asyncio.Lock()
-        self._unsent: list[Prompt.Submitted] = []
+        self._early: list[Prompt.Submitted] = []
+        self._on_way: list[tuple[LiveSession, str]] = []
         self._drafts: dict[str, str] = {}
         self.commands: list[CommandInfo] = []
         self.tree = TreeWork(self, view)
@@ -104,6 +105,11 @@ class Work:
     def sending(self) -> bool:
         """Whether a text is on its way, so that a run is about to start."""
         return self._sending.locked()
+
+    @property
+    def unsent(self) -> list[str]:
+        """Texts for the session that is shown which wait for its server to be there again."""
+        return [text for live, text in self._on_way if live is self.live and live.store.lost is not None]
 
     @property
     def _now(self) -> LiveSession:
@@ -127,8 +133,8 @@ class Work:
         await self.switch(choose)
         for text in messages:
             await self._deliver(text, "follow_up" if self._store.running else "send")
-        unsent, self._unsent = self._unsent, []
-        for each in unsent:
+        early, self._early = self._early, []
+        for each in early:
             await self.submit(each)
 
     async def switch(self, choose: Callable[[Runtime], Awaitable[Snapshot]]) -> None:
@@ -260,7 +266,7 @@ class Work:
         """Do what was written: a command of the user, a slash command, or a text for the model."""
         text = sent.text
         if self.live is None:
-            self._unsent.append(sent)
+            self._early.append(sent)
         elif self.queueing.editing is not None:
             await self.queueing.finish(text)
         elif text.startswith("!"):
@@ -271,13 +277,19 @@ class Work:
     async def _deliver(self, text: str, delivery: Delivery, images: Sequence[Path] = ()) -> None:
         """Send one text after the other: side by side, the runtime may take them in any order."""
         live = self._now
-        async with self._sending:
-            try:
+        on_way = (live, text)
+        self._on_way.append(on_way)
+        self._view.sync()
+        try:
+            async with self._sending:
                 attached = [await asyncio.to_thread(load_image, path) for path in images]
                 await (live.queue(text, attached) if delivery == "follow_up" else live.say(text, attached))
-            except PiError:
-                self._view.prompt.put_back([text])
-                raise
+        except PiError:
+            self._view.prompt.put_back([text])
+            raise
+        finally:
+            self._on_way.remove(on_way)
+            self._view.sync()
         self._view.to_end()
 
     async def _shell(self, text: str) -> None:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import inspect
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
+from pi_trio.cli.main import main
+from pi_trio.cli.status import MISTAKE
 from pi_trio.llm import demo
 from pi_trio.messages import AssistantMessage, TextContent, ToolCall, ToolResultMessage, Usage, UserMessage
 from pi_trio.session.entries import MessageEntry
@@ -48,6 +51,19 @@ def shared() -> Path:
 def demo_in_a_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
     """The demo model does not wait between the pieces of its answers."""
     monkeypatch.setattr(demo, "DELTA_INTERVAL", 0.0)
+
+
+@pytest.fixture
+def mistake(capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
+    """Runs `pi-trio` where something has to be mended first: the one line that says so."""
+
+    def run(*arguments: str) -> str:
+        assert main(arguments) == MISTAKE
+        (line,) = capsys.readouterr().err.splitlines()
+        assert line.startswith("pi-trio: ")
+        return line
+
+    return run
 
 
 class Log:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING
 
@@ -35,14 +36,16 @@ def refuse_runtime_options(parser: argparse.ArgumentParser, namespace: argparse.
         raise UsageError(f"--{odd[0].replace('_', '-')} is for the server: it is where the work is done")
 
 
-def attach(url: str, token_file: str | None) -> AbstractAsyncContextManager[RemoteRuntime]:
-    """The runtime of a server, for a block. Raises `ConfigError` and `UsageError`."""
+def attach(
+    url: str, token_file: str | None, patience: float = math.inf
+) -> AbstractAsyncContextManager[RemoteRuntime]:
+    """The runtime of a server, for a block. Raises what `open_remote` raises."""
     from pi_trio.remote.access import read_token, token_path
     from pi_trio.remote.client import open_remote
     from pi_trio.resources.paths import absolute, find_agent_dir
 
     path = absolute(token_file) if token_file else token_path(find_agent_dir())
-    return open_remote(url, read_token(path))
+    return open_remote(url, read_token(path), patience)
 
 
 async def choose_served_session(remote: RemoteRuntime, *, session: str | None, resume: bool) -> Snapshot:

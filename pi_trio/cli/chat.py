@@ -10,7 +10,8 @@ from __future__ import annotations
 import signal
 import sys
 from argparse import Namespace
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 
 import trio
@@ -30,10 +31,11 @@ from pi_trio.cli.options import (
 )
 from pi_trio.cli.prompts import Prompt, gather_prompts
 from pi_trio.cli.signals import until_signal
-from pi_trio.cli.status import BROKEN_PIPE, status_of
+from pi_trio.cli.status import BROKEN_PIPE, ended_by
 from pi_trio.cli.stdio import Output, reserved_output, tell
+from pi_trio.codec import message_from_json
 from pi_trio.commands import View
-from pi_trio.errors import BusyError, PiError
+from pi_trio.errors import BusyError, ConnectionLostError, PiError, SessionError
 from pi_trio.events import (
     AgentEvent,
     AgentSettled,
@@ -45,6 +47,7 @@ from pi_trio.events import (
 from pi_trio.harness.runtime import open_runtime
 from pi_trio.hub import Outbox
 from pi_trio.loop.lifetime import GOODBYE_SECONDS
+from pi_trio.messages import AgentMessage
 from pi_trio.nursery import plain_nursery
 from pi_trio.remote.interface import Runtime, Snapshot
 
@@ -89,8 +92,7 @@ async def _chat(namespace: Namespace, output: Output) -> int:
     except BrokenPipeError:  # the reader has enough
         return BROKEN_PIPE
     except PiError as error:
-        tell(str(error))
-        return status_of(error)
+        return ended_by(error)
 
 
 class Chat:
@@ -206,6 +208,8 @@ class Chat:
             if not self._interactive:
                 await self._answered()
         except PiError as error:
+            if isinstance(error, ConnectionLostError) and not self._interactive:
+                raise  # nothing that is still to come would be done
             self._text.failed = True
             self.tell(str(error))
         await self._pass_on()
@@ -218,10 +222,11 @@ class Chat:
             self._commanded = False
 
     async def _send(self, line: str) -> None:
-        try:
-            await self._runtime.prompt(self._session_id, line)
-        except BusyError:
-            await self._runtime.steer(self._session_id, line)
+        with self._session_there():
+            try:
+                await self._runtime.prompt(self._session_id, line)
+            except BusyError:
+                await self._runtime.steer(self._session_id, line)
         self._running = True
 
     async def _answer(self, line: str) -> None:
@@ -233,8 +238,19 @@ class Chat:
             await self._runtime.answer(self._session_id, question_id, answer)
 
     async def _answered(self) -> None:
-        await self._runtime.wait_for_idle(self._session_id)
+        with self._session_there():
+            await self._runtime.wait_for_idle(self._session_id)
         await self._pass_on()
+
+    @contextmanager
+    def _session_there(self) -> Iterator[None]:
+        """A server that was started again may not have the session any more."""
+        try:
+            yield
+        except SessionError as error:
+            if not self._attached:
+                raise
+            raise ConnectionLostError(f"the session is not there any more: {error}") from error
 
     async def _mind_interrupts(self, conversation: trio.CancelScope) -> None:
         """The first Ctrl+C stops the turn or the command, one more before the next line ends the program."""
@@ -283,7 +299,21 @@ class Chat:
             case ApprovalResolved(question_id):
                 self._questions.pop(question_id, None)
             case Gap():
-                self._look(await self._runtime.snapshot(self._session_id))
+                await self._catch_up()
+
+    async def _catch_up(self) -> None:
+        """Events are missing. If they had the end of a turn, say how it came out."""
+        believed_running = self._running
+        with self._session_there():
+            snapshot = await self._runtime.snapshot(self._session_id)
+            self._look(snapshot)
+            if believed_running and not self._running:
+                self.tell(self._text.came_out(await self._last_message(snapshot)))
+
+    async def _last_message(self, snapshot: Snapshot) -> AgentMessage | None:
+        ids = [head.id for head in snapshot.heads if head.type == "message"][-1:]
+        found = await self._runtime.entries(self._session_id, ids)
+        return message_from_json(found[0]["message"]) if found else None
 
     def _look(self, snapshot: Snapshot) -> None:
         self._running = snapshot.running

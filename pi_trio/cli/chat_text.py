@@ -24,7 +24,7 @@ from pi_trio.events import (
 )
 from pi_trio.extensions.renderers import render
 from pi_trio.llm.protocol import StreamEvent, TextDelta, ThinkingDelta, ThinkingStart
-from pi_trio.messages import AssistantMessage, TextContent
+from pi_trio.messages import AgentMessage, AssistantMessage, TextContent, text_of
 from pi_trio.text import sanitise
 
 __all__ = ["ChatText"]
@@ -97,6 +97,14 @@ class ChatText:
                 return self.lines("[some output was left out]")
             case _:
                 return ""
+
+    def came_out(self, last: AgentMessage | None) -> str:
+        """How a turn came out whose end was missed, by the last message that there is."""
+        if isinstance(last, AssistantMessage) and last.stop_reason == "stop":
+            self.failed = False
+            return text_of(last.content)
+        self.failed = True
+        return "[the turn was cut off]"
 
     def question(self, question: Question) -> str:
         """Why it is asked, and all of what would run. Not a line of its own yet."""

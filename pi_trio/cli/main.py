@@ -11,7 +11,8 @@ from importlib import import_module
 
 from pi_trio.cli.arguments import positive
 from pi_trio.cli.options import add_session_arguments, make_parser, parse
-from pi_trio.errors import PiError
+from pi_trio.cli.status import BROKEN_PIPE, ended_by
+from pi_trio.errors import ConfigError, PiError
 from pi_trio.session.collector import paused_collector
 
 __all__ = ["main"]
@@ -52,7 +53,8 @@ _CLOSE = 0.82
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the program with these arguments (default: those of the process).
 
-    Returns the exit status. Raises `SystemExit`, with one line, for what a person can mend.
+    Returns the exit status; what went wrong is told in one line. Raises `SystemExit` where the command
+    line cannot be read.
     """
     if sys.platform == "win32":
         sys.exit("pi-trio needs Linux or macOS; on Windows please run it inside WSL.")
@@ -70,7 +72,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             return _open_screen(arguments)
         return _mode(namespace)(namespace)
     except PiError as error:
-        sys.exit(f"pi-trio: {error}")
+        return ended_by(error)
     except KeyboardInterrupt:  # before signals are ours
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # one more would break into the end of Python itself
         return 130
@@ -83,7 +85,7 @@ def _run_command(module: str, arguments: list[str]) -> int:
         status = int(import_module(module).run(arguments))
         flush()
     except BrokenPipeError:  # whoever read the answer has seen enough
-        return 128 + signal.SIGPIPE
+        return BROKEN_PIPE
     return status
 
 
@@ -138,7 +140,7 @@ def _open_screen(arguments: list[str]) -> int:
 
     for program in entry_points(group="console_scripts", name="pi-tui"):
         return int(program.load()(arguments) or 0)
-    sys.exit(
-        "The full screen (pi-tui) is not installed here: `pip install pi-trio` brings it, "
-        "and `pi-trio --print MESSAGE` works without it."
+    raise ConfigError(
+        "the full screen (pi-tui) is not installed here: `pip install pi-trio` brings it, "
+        "and `pi-trio --print MESSAGE` works without it"
     )

@@ -11,7 +11,7 @@ from attrs import evolve
 from pi_trio.cli.lines import ByteLines
 from pi_trio.cli.options import open_chosen_session, runtime_config
 from pi_trio.cli.signals import until_signal
-from pi_trio.cli.status import BROKEN_PIPE, status_of
+from pi_trio.cli.status import BROKEN_PIPE, ended_by
 from pi_trio.cli.stdio import Output, reserved_output, tell
 from pi_trio.errors import PiError, UsageError
 from pi_trio.harness.runtime import open_runtime
@@ -45,6 +45,5 @@ async def _serve(namespace: argparse.Namespace, output: Output) -> int:
     except BrokenPipeError:  # nobody reads any more
         return BROKEN_PIPE
     except PiError as error:
-        tell(str(error))
-        return status_of(error)
+        return ended_by(error)
     return 0

@@ -13,7 +13,7 @@ from attrs import evolve
 from pi_trio.cli.listening import add_encryption_arguments, encryption, host_in_url, listening_socket
 from pi_trio.cli.options import add_session_arguments, make_parser, parse, runtime_config
 from pi_trio.cli.signals import until_signal
-from pi_trio.cli.status import status_of
+from pi_trio.cli.status import ended_by
 from pi_trio.cli.stdio import flush, put, tell
 from pi_trio.errors import PiError, UsageError
 from pi_trio.harness.runtime import open_runtime
@@ -70,6 +70,5 @@ async def _serve(namespace: Namespace) -> int:
             put(f"{'wss' if context else 'ws'}://{host}:{door.port}\n")
             flush()
     except PiError as error:
-        tell(str(error))
-        return status_of(error)
+        return ended_by(error)
     return 0

@@ -87,7 +87,10 @@ def _parser() -> argparse.ArgumentParser:
     export.add_argument("--force", action="store_true", help="replace FILE if it is there")
     bring = add("import-pi", _import, "take in session files of pi, or from elsewhere")
     bring.add_argument("paths", nargs="*", metavar="PATH", help="files or folders; default: all that pi has")
-    add("check", _check, "tell everything that is odd in session files", "several")
+    check = add("check", _check, "tell everything that is odd in session files")
+    check.add_argument(
+        "which", metavar="WHICH", nargs="*", help=f"{_WHICH}; default: all sessions of this directory"
+    )
     return parser
 
 
@@ -145,8 +148,7 @@ def _check(repository: SessionRepository, namespace: argparse.Namespace) -> int:
     from pi_trio.session.check import check_file
 
     found = 0
-    for which in namespace.which:
-        path = repository.find(which)
+    for path in map(repository.find, namespace.which) if namespace.which else repository.files():
         for finding in check_file(path):
             say(f"{path}:{finding.line}: {finding.text}")
             found += 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pi_trio.errors import ConfigError, LimitError, PiError, SessionError, UsageError
 
-__all__ = ["BROKEN_PIPE", "FAILED", "LIMIT", "MISMATCH", "MISTAKE", "OK", "status_of"]
+__all__ = ["BROKEN_PIPE", "FAILED", "LIMIT", "MISMATCH", "MISTAKE", "OK", "ended_by", "status_of"]
 
 OK = 0
 FAILED = 1
@@ -17,6 +17,14 @@ MISMATCH = 4
 """No answer matched the schema."""
 BROKEN_PIPE = 141
 """As that of a program that SIGPIPE ended."""
+
+
+def ended_by(error: PiError, program: str = "pi-trio") -> int:
+    """Say on standard error what ended a program. Gives its exit status."""
+    from pi_trio.cli.stdio import tell  # a program that needs nothing of it begins sooner
+
+    tell(str(error), program)
+    return status_of(error)
 
 
 def status_of(error: PiError) -> int:

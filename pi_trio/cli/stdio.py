@@ -100,11 +100,11 @@ def reserved_output() -> Iterator[Output]:
         os.close(kept)
 
 
-def tell(sentence: str) -> None:
+def tell(sentence: str, program: str = "pi-trio") -> None:
     """Say something on standard error, if there is one: a terminal that was closed is none any more."""
     if sys.stderr is not None:
         with suppress(OSError):
-            sys.stderr.write(f"pi-trio: {sanitise(sentence)}\n")
+            sys.stderr.write(f"{program}: {sanitise(sentence)}\n")
             sys.stderr.flush()
 
 

@@ -19,7 +19,7 @@ import trio
 from attrs import define, field, frozen
 
 from pi_trio.codec import dumps, loads
-from pi_trio.errors import ConfigError
+from pi_trio.errors import ConfigError, ConnectionLostError
 from pi_trio.events import AgentEvent, ConnectionChanged, Gap
 from pi_trio.hub import Outbox
 from pi_trio.nursery import plain_nursery
@@ -46,20 +46,23 @@ class OpenSession:
     clients: int
 
 
-def open_remote(url: str, token: str) -> AbstractAsyncContextManager[RemoteRuntime]:
+def open_remote(
+    url: str, token: str, patience: float = math.inf
+) -> AbstractAsyncContextManager[RemoteRuntime]:
     """The runtime of a server for a block. Leaving it leaves all sessions as they are, running or not.
 
     Raises `UsageError` if the address is none, `ConfigError` if nobody is there or the server
-    refuses. A connection that is lost later is tried again for as long as the block lasts.
+    refuses. A connection that is lost later is tried again for `patience` seconds; then the block
+    is cancelled, and `ConnectionLostError` raised.
     """
-    return open_over(dialler(url, token))
+    return open_over(dialler(url, token), patience)
 
 
 @asynccontextmanager
-async def open_over(dial: Dial) -> AsyncIterator[RemoteRuntime]:
+async def open_over(dial: Dial, patience: float = math.inf) -> AsyncIterator[RemoteRuntime]:
     """The same over connections that `dial` makes."""
     async with plain_nursery() as nursery:
-        runtime = RemoteRuntime(dial)
+        runtime = RemoteRuntime(dial, patience)
         await nursery.start(runtime.keep)
         try:
             yield runtime
@@ -136,8 +139,9 @@ class _Watched:
 class RemoteRuntime:
     """See `pi_trio.remote.interface.Runtime`; its other methods are made from the interface, below."""
 
-    def __init__(self, dial: Dial) -> None:
+    def __init__(self, dial: Dial, patience: float = math.inf) -> None:
         self._dial = dial
+        self._patience = patience
         self._client_id = uuid.uuid4().hex
         self._ids = itertools.count(1)
         self._pending: dict[int, _Pending] = {}
@@ -148,14 +152,15 @@ class RemoteRuntime:
     async def keep(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Be connected, and when the connection is lost connect again. Runs until it is cancelled.
 
-        Raises `ConfigError` if the first attempt fails, or the server refuses.
+        Raises `ConfigError` if the first attempt fails, or the server refuses, and
+        `ConnectionLostError` when there was none for longer than the patience lasts.
         """
-        waits, first = iter(WAITS), True
+        waits, first, lost = iter(WAITS), True, math.inf
         while True:
             began = math.inf
             try:
                 async with self._dial(self._client_id) as link:
-                    began = trio.current_time()
+                    began, lost = trio.current_time(), math.inf
                     if first:
                         task_status.started()
                     else:
@@ -169,7 +174,11 @@ class RemoteRuntime:
                     raise ConfigError(str(error)) from error
                 if trio.current_time() - began > LONGEST_WAIT:  # it had held
                     waits = iter(WAITS)
-                wait = next(waits, LONGEST_WAIT)
+                wait, lost = next(waits, LONGEST_WAIT), min(lost, trio.current_time())
+                if trio.current_time() + wait > lost + self._patience:
+                    raise ConnectionLostError(
+                        f"{error}; given up after {self._patience:g} seconds"
+                    ) from error
                 self._tell(ConnectionChanged(False, str(error), round(wait * 1000)))
                 await trio.sleep(wait)
 

@@ -21,6 +21,7 @@ from pi_trio.codec import from_json, json_name, to_json
 from pi_trio.errors import PiError, ProviderError, UsageError
 from pi_trio.llm.protocol import Failure, Model
 from pi_trio.remote.interface import Runtime, Snapshot
+from pi_trio.remote.offers import CompletesFiles, LooksAround, SessionShelf
 from pi_trio.resources.trust import Trust
 from pi_trio.session.collector import paused_collector
 from pi_trio.session.tree import EntryHead
@@ -38,8 +39,8 @@ __all__ = [
 Decode: TypeAlias = Callable[[Any], Any]
 
 
-class Served(Runtime, Protocol):
-    """What a server has: a runtime, and what only one that has files can do."""
+class Served(Runtime, CompletesFiles, LooksAround, SessionShelf, Protocol):
+    """What a server has: a runtime, and what only one that has files can do. Its keys are its own."""
 
     async def import_pi(self, *, dry_run: bool) -> Sequence[str]:
         """Bring over what pi has on the server."""

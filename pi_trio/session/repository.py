@@ -84,9 +84,13 @@ class SessionRepository:
         """The sessions of this directory, or of all, the one with the latest message first."""
         return sorted(self._summaries(everywhere), key=lambda each: each.modified, reverse=True)
 
+    def files(self) -> Sequence[Path]:
+        """The session files in the folder of this directory, damaged ones too; others may share it."""
+        return sorted(self._folder(self.cwd).glob("*.jsonl"))
+
     def count(self) -> int:
-        """How many session files the folder of this directory has; other directories may share it."""
-        return sum(1 for _ in self._folder(self.cwd).glob("*.jsonl"))
+        """How many they are."""
+        return len(self.files())
 
     def search(self, words: str, *, everywhere: bool = False) -> Sequence[Hit]:
         """The sessions that have all the words, those with them in the name first, then the latest.

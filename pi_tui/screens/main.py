@@ -580,7 +580,7 @@ class MainScreen(ReadingScreen):
         level = f"thinking{store.thinking_level.capitalize()}"
         colour = "bashMode" if self.prompt.text.startswith("!") else level
         self.query_one("#rule", Rule).tell(rule_label(store, now, self._tick), colour)
-        self.query_one(QueueList).tell(store.queue)
+        self.query_one(QueueList).tell(store.queue, self.work.unsent)
         self.work.queueing.sync()
         self.prompt.waiting = bool(self.query_one(QueueList).rows)
         self.prompt.takes_images = "image" in store.model.input

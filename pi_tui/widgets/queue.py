@@ -28,21 +28,22 @@ Wish: TypeAlias = Literal["edit", "drop", "move"]
 
 @frozen
 class QueueRow:
-    """A message that waits, at its `place` in its own list."""
+    """A message that waits, at its `place` in its own list; `unsent`: for the server to be there again."""
 
     id: str
-    how: Literal["steer", "queue"]
+    how: Literal["steer", "queue", "unsent"]
     text: str
     place: int
 
 
-def queue_rows(queue: QueueUpdate) -> list[QueueRow]:
-    """What waits, in the order in which it goes in."""
+def queue_rows(queue: QueueUpdate, unsent: Sequence[str] = ()) -> list[QueueRow]:
+    """What waits, in the order in which it goes in; behind it what has not reached the server."""
     steering = zip(queue.steering_ids, queue.steering, strict=False)
     follow_up = zip(queue.follow_up_ids, queue.follow_up, strict=False)
     return [
         *(QueueRow(id_, "steer", text, place) for place, (id_, text) in enumerate(steering)),
         *(QueueRow(id_, "queue", text, place) for place, (id_, text) in enumerate(follow_up)),
+        *(QueueRow("", "unsent", text, place) for place, text in enumerate(unsent)),
     ]
 
 
@@ -78,9 +79,9 @@ class QueueList(Widget, can_focus=True):
         self.rows: Sequence[QueueRow] = ()
         self._at = 0
 
-    def tell(self, queue: QueueUpdate) -> None:
+    def tell(self, queue: QueueUpdate, unsent: Sequence[str] = ()) -> None:
         """Show what waits. The cursor stays with its message, or where that was."""
-        rows = queue_rows(queue)
+        rows = queue_rows(queue, unsent)
         if rows == self.rows:
             return
         here = self.rows[self._at].id if self._at < len(self.rows) else ""
@@ -122,14 +123,20 @@ class QueueList(Widget, can_focus=True):
 
     def action_reorder(self, by: int) -> None:
         """Only among its own: what steers goes in before what is queued."""
-        row = self.rows[self._at] if self.rows else None
+        row = self._chosen
         last = sum(each.how == row.how for each in self.rows) - 1 if row else 0
         if row is not None and 0 <= row.place + by <= last:
             self._wanted("move", row, row.place + by)
 
     def _want(self, wish: Wish) -> None:
-        if self.rows:
-            self._wanted(wish, self.rows[self._at], 0)
+        if self._chosen is not None:
+            self._wanted(wish, self._chosen, 0)
+
+    @property
+    def _chosen(self) -> QueueRow | None:
+        """The message that something can be done with: one that is unsent is on its way already."""
+        row = self.rows[self._at] if self.rows else None
+        return None if row is None or row.how == "unsent" else row
 
     def on_focus(self) -> None:
         """The cursor is seen."""

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import json
+import sys
+from pathlib import Path
 
 import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tui"))  # tests are no package; the terminal is shared
+from test_terminal import Terminal
 
 
 def _one_line(done) -> str:
@@ -95,3 +100,47 @@ def test_a_missing_key_is_told_to_a_client_and_its_text_is_not_taken(program) ->
     assert [(each["id"], each["success"]) for each in responses] == [("1", False)]
     assert "There is no API key for anthropic" in responses[0]["error"]
     assert program.sessions() == []
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--print", "hello", "--session", "nowhere"],
+        ["--mode", "rpc", "--session", "nowhere"],
+        ["attach", "http://localhost"],
+        ["auth", "login", "nobody"],
+        ["batch", "nowhere.jsonl"],
+        ["chat", "--session", "nowhere"],
+        ["import-pi", "nowhere"],
+        ["models", "refresh", "--nonsense"],
+        ["serve", "--host", "0.0.0.0"],
+        ["sessions", "show", "nowhere"],
+    ],
+    ids=lambda arguments: arguments[0],
+)
+def test_every_command_ends_the_same_way_over_a_mistake(program, arguments: list[str]) -> None:
+    """HL-02: one in what was asked for, one in the command line, and one in the configuration."""
+    _one_line(program.run(*arguments))
+    _one_line(program.run(arguments[0], "--no-such-option"))
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["auth", "list"], ["chat"], ["import-pi"], ["--print", "hello"], ["serve"], ["sessions", "list"]],
+    ids=lambda arguments: arguments[0],
+)
+def test_every_command_ends_the_same_way_over_settings_that_cannot_be_read(
+    program, arguments: list[str]
+) -> None:
+    (program.agent_dir / "settings.json").write_text("{nonsense")
+    assert "settings.json" in _one_line(program.run(*arguments))
+
+
+@pytest.mark.parametrize("attached", [[], ["--attach", "http://localhost"], ["--attach", "ws://127.0.0.1:9"]])
+def test_the_screen_ends_over_a_mistake_as_all_do(program, attached: list[str]) -> None:
+    terminal = Terminal(*attached, "--session", "nowhere", cwd=program.project, **program.environ)
+    try:
+        assert terminal.status() == 2
+        assert b"pi-tui: " in terminal.bytes
+    finally:
+        terminal.close()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import pty
 import re
 import shutil
 import signal
@@ -31,7 +33,7 @@ PAGE = (Path(__file__).parents[2] / "docs" / "server.md").read_text("utf-8")
 @contextmanager
 def serving(program, *arguments: str) -> Iterator[tuple[subprocess.Popen[bytes], str]]:
     """A server on a free port, and its address."""
-    with program.start("serve", "--port", "0", *arguments) as process:
+    with program.start("serve", *(() if "--port" in arguments else ("--port", "0")), *arguments) as process:
         try:
             url = process.stdout.readline().decode().strip()
             yield process, url
@@ -77,6 +79,83 @@ def test_a_script_leaves_and_the_work_goes_on(program, stub) -> None:
     assert [each["content"][0]["text"] for each in results] == ["through\n"]
 
 
+@contextmanager
+def waiting_for_an_answer(program, stub, url: str, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
+    """A client with all of its input behind it, in the middle of a turn."""
+    stub.stays_silent()
+    with program.start("attach", url, *arguments, stdin=subprocess.PIPE) as client:
+        client.stdin.write(b"hello\n")
+        client.stdin.close()
+        client.stdin = None
+        assert stub.silent.acquire(timeout=20)
+        yield client
+
+
+def ended(client: subprocess.Popen[bytes]) -> tuple[int, str, str]:
+    out, err = client.communicate(timeout=40)
+    return client.returncode, out.decode(), err.decode()
+
+
+def test_a_script_gives_up_a_server_that_does_not_come_back(program, stub) -> None:
+    with (
+        serving(program) as (process, url),
+        waiting_for_an_answer(program, stub, url, "--patience", "1") as client,
+    ):
+        process.kill()
+        process.wait()
+        status, out, err = ended(client)
+        assert (status, len(err.splitlines())) == (1, 1), err
+        assert err == f"pi-trio: there is no server at {url}; given up after 1 seconds\n"
+        assert "trying again" in out
+
+
+@pytest.mark.parametrize(
+    ("options", "said", "told"),
+    [
+        ([], "", "[the turn was cut off]"),
+        (["--no-session", "--session-dir", "elsewhere"], "the session is not there any more", ""),
+    ],
+)
+def test_a_script_is_told_what_a_server_that_was_started_again_does_not_have(
+    program, stub, options: list[str], said: str, told: str
+) -> None:
+    with serving(program) as (process, url), waiting_for_an_answer(program, stub, url) as client:
+        process.kill()
+        process.wait()
+        with serving(program, "--port", url.rpartition(":")[2], *options):
+            status, out, err = ended(client)
+        assert status == 1, (out, err)
+        assert len(err.splitlines()) == bool(said), err
+        assert said in err
+        assert told in out
+
+
+def test_a_person_is_told_of_each_attempt_to_come_back(program) -> None:
+    ours, theirs = pty.openpty()
+    try:
+        with (
+            serving(program) as (process, url),
+            program.start("attach", url, "--patience", "1000", stdin=theirs) as client,
+        ):
+            until(client, b"/help lists")
+            process.kill()
+            process.wait()
+            until(client, b"there is no server")
+            with serving(program, "--port", url.rpartition(":")[2]):
+                until(client, b"connected again")
+                os.write(ours, b"\x04")
+                assert client.wait(timeout=20) == 0
+    finally:
+        os.close(ours)
+        os.close(theirs)
+
+
+def until(client: subprocess.Popen[bytes], words: bytes) -> None:
+    """Read lines up to one with these words."""
+    while words not in (line := client.stdout.readline()):
+        assert line, "it has ended"
+
+
 def test_two_screens_and_a_script_on_one_session(program, stub) -> None:
     with serving(program) as (process, url):
         environ = {**program.environ, "PI_TRIO_DIR": str(program.agent_dir)}
@@ -103,6 +182,33 @@ def test_two_screens_and_a_script_on_one_session(program, stub) -> None:
         finally:
             for screen in screens:
                 screen.close()
+
+
+def test_a_screen_has_the_files_of_the_server_and_what_it_sends_waits_for_it(program, stub) -> None:
+    (program.project / "some-notes.md").touch()
+    environ = {**program.environ, "PI_TRIO_DIR": str(program.agent_dir)}
+    with serving(program) as (process, url):
+        screen = Terminal("--attach", url, cwd=program.project, **environ)
+        try:
+            screen.wait_until_ready()
+            stub.says("the first ", "answer")
+            screen.write("hello\r")
+            screen.wait_for("the first answer")
+            screen.write("@notes")
+            screen.wait_for("some-notes.md")
+            screen.write("\x15/login\r")
+            screen.wait_for("the server keeps the keys")
+            process.kill()
+            process.wait()
+            screen.wait_for("there is no server")
+            stub.says("the second ", "answer")
+            screen.write("are you there\r")
+            screen.wait_for("1 unsent  are you there")
+            with serving(program, "--port", url.rpartition(":")[2]):
+                screen.wait_for("the second answer")
+            assert len(stub.requests) == 2
+        finally:
+            screen.close()
 
 
 def test_a_question_is_answered_in_a_line(program, stub) -> None:

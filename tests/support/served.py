@@ -1,10 +1,11 @@
-"""A server in this process, with clients over streams in memory that a test can cut."""
+"""A server in this process, with clients over streams that a test can cut: in memory, or over TCP."""
 
 from __future__ import annotations
 
 import random
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -19,7 +20,7 @@ from pi_trio.remote.events import encode_event
 from pi_trio.remote.interface import Snapshot
 from pi_trio.remote.link import Dial, Link, talking
 from pi_trio.remote.server.door import Door
-from pi_trio.remote.server.server import Server
+from pi_trio.remote.server.server import Server, serve
 from pi_trio.resources.config import RuntimeConfig
 
 TOKEN = "a-token-that-is-long-enough"
@@ -80,20 +81,38 @@ class Served:
         self.runtime = runtime
         self.told: list[str] = []
         self.nursery = nursery
-        self.server = Server(runtime, Door(token=TOKEN, port=PORT), nursery, self.told.append)
+        self._door = Door(token=TOKEN, port=PORT)
+        self.server = Server(runtime, self._door, nursery, self.told.append)
+        self._address: tuple[str, int] | None = None
+        self._streams: list[trio.abc.Stream] = []
 
-    def stream(self) -> trio.StapledStream[Any, Any]:
-        """The client's end of a new connection."""
-        ours, theirs = trio.testing.memory_stream_pair()
-        self.nursery.start_soon(self.server.handle, theirs)
-        return ours
+    async def listen(self) -> None:
+        """Serve a free port of this machine, as the program does; clients connect there from now on."""
+        (listener,) = await trio.open_tcp_listeners(0, host="127.0.0.1")
+        serving = partial(serve, self.runtime, self._door, [listener], self.told.append)
+        self.server = await self.nursery.start(serving)
+        self._address = listener.socket.getsockname()
+
+    async def stream(self) -> trio.abc.Stream:
+        """The client's end of a new connection, open until the client or `aclose` closes it."""
+        if self._address is None:
+            ours, theirs = trio.testing.memory_stream_pair()
+            self.nursery.start_soon(self.server.handle, theirs)
+            return ours
+        self._streams.append(await trio.open_tcp_stream(*self._address))
+        return self._streams[-1]
+
+    async def aclose(self) -> None:
+        """Close what clients left open."""
+        for stream in self._streams:
+            await trio.aclose_forcefully(stream)
 
     def dial(self, wrap: Wrap = lambda stream: stream) -> Dial:
         """Connects to it; `wrap` gets the stream of each connection."""
 
         @asynccontextmanager
         async def dialling(client_id: str) -> AsyncIterator[Link]:
-            stream = wrap(self.stream())
+            stream = wrap(await self.stream())
             async with stream, talking(stream, URL, TOKEN, client_id) as link:
                 yield link
 
@@ -106,15 +125,21 @@ class Served:
 
 
 @asynccontextmanager
-async def served(folder: Path, **options: Any) -> AsyncIterator[Served]:
-    """A server on the demo model, in a folder of its own."""
+async def served(folder: Path, *, tcp: bool = False, **options: Any) -> AsyncIterator[Served]:
+    """A server on the demo model, in a folder of its own. In memory time can be made to jump by itself."""
     project = folder / "project"
     project.mkdir(exist_ok=True)
     config = RuntimeConfig(
         **{"cwd": project, "agent_dir": folder / "agent", "demo": True, "can_ask": True, **options}
     )
     async with open_runtime(config) as runtime, trio.open_nursery() as nursery:
-        yield Served(runtime, nursery)
+        there = Served(runtime, nursery)
+        if tcp:
+            await there.listen()
+        try:
+            yield there
+        finally:
+            await there.aclose()
         nursery.cancel_scope.cancel()
 
 

@@ -179,7 +179,7 @@ def test_without_colour(tmp_path: Path):
 def test_a_session_that_is_not_there_is_one_clear_line(tmp_path: Path):
     running = Terminal("--demo", "--session", "nowhere", cwd=tmp_path)
     try:
-        assert running.status() == 1
+        assert running.status() == 2
         assert b"pi-tui: " in running.bytes
         assert b"Traceback" not in running.bytes
         assert RESET[0] in running.bytes
@@ -226,13 +226,13 @@ def test_without_a_terminal_the_other_ways_are_named():
     done = subprocess.run(
         [sys.executable, "-c", code], stdin=subprocess.DEVNULL, capture_output=True, check=False
     )
-    assert (done.returncode, done.stdout) == (1, b"")
+    assert (done.returncode, done.stdout) == (2, b"")
     assert b"pi-trio chat" in done.stderr
 
 
 def test_a_terminal_that_can_do_nothing_gets_one_line(tmp_path: Path):
     running = Terminal("--demo", cwd=tmp_path, TERM="dumb")
-    assert running.status() == 1
+    assert running.status() == 2
     assert b"pi-trio chat" in running.bytes
     assert b"\x1b" not in running.bytes
     running.close()

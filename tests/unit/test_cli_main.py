@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from importlib import metadata
 from types import SimpleNamespace
 
@@ -36,10 +37,11 @@ def test_on_a_terminal_the_screen_gets_the_arguments(monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.usefixtures("on_terminal")
-def test_without_a_screen_it_says_how_to_get_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_screen_it_says_how_to_get_one(
+    monkeypatch: pytest.MonkeyPatch, mistake: Callable[..., str]
+) -> None:
     monkeypatch.setattr(metadata, "entry_points", lambda **_: [])
-    with pytest.raises(SystemExit, match=r"pi-tui.*is not installed"):
-        main([])
+    assert "the full screen (pi-tui) is not installed" in mistake()
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,7 @@ from pi_trio.remote import client
 from pi_trio.remote.access import made_token, token_path, web_token_path
 from pi_trio.remote.client import RemoteRuntime, open_over
 from pi_trio.remote.link import Link
+from pi_trio.remote.offers import CompletesFiles, KeepsKeys, LooksAround, SessionShelf
 from pi_trio.remote.server import peer, sessions
 
 pytestmark = pytest.mark.usefixtures("demo_in_a_hurry")
@@ -76,6 +77,36 @@ async def test_everything_that_a_client_asks_for_comes_back_as_what_it_is(tmp_pa
         assert (listed.id, listed.name, listed.running, listed.clients) == (session_id, "a name", False, 0)
 
 
+async def test_the_files_of_the_server_are_offered_and_its_keys_are_not(tmp_path: Path) -> None:
+    async with served(tmp_path) as there, there.client() as remote:
+        assert isinstance(remote, CompletesFiles)
+        assert isinstance(remote, LooksAround)
+        assert isinstance(remote, SessionShelf)
+        assert not isinstance(remote, KeepsKeys)
+        session = (await remote.runtime.new_session()).session
+        assert await remote.surroundings(session.id) == await there.runtime.surroundings(session.id)
+        (tmp_path / "project" / "notes.md").write_text("no session")
+        assert await remote.complete_file(session.id, "note") == ["notes.md"]
+        await remote.runtime.prompt(session.id, "hello")
+        await remote.runtime.wait_for_idle(session.id)
+        (kept,) = await remote.list_sessions("hello", everywhere=True)
+        assert kept == (await there.runtime.list_sessions("hello", everywhere=True))[0]
+        assert tuple(await remote.preview_session(kept.path)) == await there.runtime.preview_session(
+            kept.path
+        )
+        copy = await remote.copy_session(kept.path, str(tmp_path))
+        assert (copy.session.cwd, await _said(remote, copy.session.id)) == (str(tmp_path), ["hello"])
+        with pytest.raises(UsageError, match="open"):
+            await remote.delete_session(kept.path)
+        with pytest.raises(PiError):
+            await remote.delete_session(str(tmp_path / "project" / "notes.md"))
+        await remote.runtime.close_session(session.id)
+        await remote.rename_session(kept.path, "greeting")
+        assert [each.name for each in await remote.list_sessions()] == ["greeting"]
+        await remote.delete_session(kept.path)
+        assert (await remote.list_sessions(), (tmp_path / "project" / "notes.md").exists()) == ([], True)
+
+
 async def test_errors_are_of_the_class_that_they_were(tmp_path: Path) -> None:
     async with served(tmp_path) as there, there.client() as remote:
         runtime = remote.runtime
@@ -97,7 +128,7 @@ async def test_errors_are_of_the_class_that_they_were(tmp_path: Path) -> None:
 
 async def test_all_see_the_same_events_under_the_same_numbers(tmp_path: Path) -> None:
     """Two that watch and one that only sends; one of those that watch came late."""
-    async with served(tmp_path) as there, there.client() as one, there.client() as other:
+    async with served(tmp_path, tcp=True) as there, there.client() as one, there.client() as other:
         session_id = (await one.runtime.new_session()).session.id
         first, _ = await Seen.of(one, session_id)
         async with there.client() as script:
@@ -191,7 +222,7 @@ async def test_the_model_is_not_given_a_token_unasked(tmp_path: Path, place) -> 
 @pytest.mark.usefixtures("comes_back_at_once")
 async def test_a_connection_that_is_cut_a_hundred_times_loses_and_doubles_nothing(tmp_path: Path) -> None:
     """HL-10: one of two clients is cut at random places, in what it sends and in what it gets."""
-    async with served(tmp_path) as there, there.client() as steady:
+    async with served(tmp_path, tcp=True) as there, there.client() as steady:
         session_id = (await steady.runtime.new_session()).session.id
         whole, _ = await Seen.of(steady, session_id)
         async with there.client(cutter := Cutter(seed=7, times=100)) as shaky:

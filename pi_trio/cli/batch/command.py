@@ -21,7 +21,7 @@ from pi_trio.cli.batch.tasks import Task, read_tasks
 from pi_trio.cli.batch.work import Work
 from pi_trio.cli.options import make_parser, runtime_config
 from pi_trio.cli.signals import until_signal
-from pi_trio.cli.status import FAILED, OK, status_of
+from pi_trio.cli.status import FAILED, OK, ended_by
 from pi_trio.cli.stdio import say, tell
 from pi_trio.errors import PiError, UsageError
 from pi_trio.resources.paths import absolute
@@ -54,8 +54,7 @@ def run(argv: Sequence[str]) -> int:
         finally:
             results.close()
     except PiError as error:
-        tell(str(error))
-        return status_of(error)
+        return ended_by(error)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -116,8 +115,7 @@ async def _batch(tasks: Sequence[Task], results: Results, engine: Engine) -> int
         await engine([task for task in tasks if task.id not in results.statuses], deliver=deliver)
     except PiError as error:
         bar.end()
-        tell(str(error))
-        return status_of(error)
+        return ended_by(error)
     except trio.Cancelled:  # by a signal
         bar.end()
         tell(f"stopped: {len(results.statuses)} of {len(tasks)} are done, the same command goes on")

@@ -36,16 +36,34 @@ _BESIDE = frozenset(
         "abort_shell",
         "answer",
         "compact",
+        "complete_file",
         "import_pi",
+        "list_sessions",
         "models",
         "navigate",
+        "preview_session",
         "run_command",
         "run_shell",
+        "surroundings",
         "wait_for_idle",
     }
 )
 """What takes long or stops such a thing, and so is done beside the rest, which is done in order."""
-_READING = frozenset({"commands", "entries", "models", "renderers", "snapshot", "trust", "wait_for_idle"})
+_READING = frozenset(
+    {
+        "commands",
+        "complete_file",
+        "entries",
+        "list_sessions",
+        "models",
+        "preview_session",
+        "renderers",
+        "snapshot",
+        "surroundings",
+        "trust",
+        "wait_for_idle",
+    }
+)
 """What changes nothing, and can as well be done again."""
 
 
