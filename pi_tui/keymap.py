@@ -212,6 +212,7 @@ _LABELS = (
         "down": "↓",
         "left": "←",
         "right": "→",
+        "underscore": "_",
     }
     | {letter: f"shift+{letter.lower()}" for letter in "GJKLNOS"}
 )

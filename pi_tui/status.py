@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from attrs import frozen
+from attrs import evolve, frozen
 from rich.cells import cell_len
 
 from pi_tui.items.paint import Span
-from pi_tui.items.words import clock, money, tokens
+from pi_tui.items.words import clock, in_rows, money, plural, tokens
 from pi_tui.keymap import NO_CHANGES, hint
 from pi_tui.ladder import Situation, escape_step
 from pi_tui.open_sessions import State
@@ -42,13 +42,21 @@ class Part:
         """How wide it is."""
         return sum(cell_len(text) for text, _ in self.spans)
 
+    def cut(self, width: int) -> Part:
+        """As many of its hints as there is room for."""
+        if self.cells <= width:
+            return self
+        text, style = self.spans[0]
+        return evolve(self, spans=((in_rows(text, width)[0], style),))
+
 
 def fitting(parts: Sequence[Part], width: int) -> list[Part]:
     """The parts that fit side by side, in their order; one always stays."""
-    kept = [part for part in parts if part.spans]
-    while len(kept) > 1 and sum(part.cells + 3 for part in kept) > width:
-        kept.remove(max(kept, key=lambda part: part.rank))
-    return kept
+    kept: list[Part] = []
+    for part in sorted((part for part in parts if part.spans), key=lambda part: part.rank):
+        if not kept or sum(each.cells + 3 for each in [*kept, part]) <= width + 3:
+            kept.append(part)
+    return [part.cut(width) for part in parts if part in kept]
 
 
 def status_parts(
@@ -79,8 +87,16 @@ def _others(others: Mapping[State, int], theme: Theme) -> Part:
     """How the other open sessions stand; that they are idle is worth no words where others are not."""
     told = {state: count for state, count in others.items() if state is not State.IDLE} or others
     wanted = State.ASKS in told or State.FAILED in told
-    words = " ".join(f"{state.sign} {count} {state.word}" for state, count in told.items())
-    return Part(((f"others: {words}", theme["warning" if wanted else "muted"]),) if words else (), 1)
+    words = " · ".join(_other(state, count) for state, count in told.items())
+    return Part(((words, theme["warning" if wanted else "muted"]),) if words else (), 1)
+
+
+def _other(state: State, count: int) -> str:
+    """`? 1 other asks`, `⠼ 2 others run`, `1 other open`."""
+    if state is State.IDLE:
+        return f"{plural(count, 'other')} open"
+    word = state.word if count == 1 else state.word.removesuffix("s")
+    return f"{state.sign} {plural(count, 'other')} {word}"
 
 
 def key_hints(now: Situation, keymap: Mapping[str, str] = NO_CHANGES) -> str:

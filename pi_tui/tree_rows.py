@@ -23,6 +23,9 @@ RowKind: TypeAlias = Literal["prompt", "summary", "compaction", "entry"]
 DEEPEST = 16
 """Cells of branch lines that are kept; deeper ones lose their outermost."""
 
+MOST_COMPARED = 8
+"""Rows before and after one that count as its siblings."""
+
 MOST_MADE = 1000
 """Rows that are kept made: more than are ever in view."""
 
@@ -128,6 +131,18 @@ class Rows:
                     return stretch.offset + max(at, 0)
             segment = segment.parent
         return None
+
+    def siblings(self, at: int) -> list[int]:
+        """The rows that part from the same place as a row does; only those near it where there are many."""
+        stretch = self._stretch(at)
+        if at != stretch.offset:
+            return []
+        parent = stretch.segment.parent
+        segments = parent.children if parent is not None else self.outline.roots
+        place = segments.index(stretch.segment)
+        near = segments[max(place - MOST_COMPARED, 0) : place + MOST_COMPARED + 1]
+        others = (self._of.get(segment) for segment in near if segment is not stretch.segment)
+        return [other.offset for other in others if other is not None]
 
     # ---------------------------------------------------------------- moving and folding
 

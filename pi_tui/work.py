@@ -7,7 +7,6 @@ beside the keys, and raise the runtime's `PiError`s to whoever started them.
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -360,14 +359,14 @@ class Work:
             return
         self.stopping = True
         self._view.sync()
-        started = time.monotonic()
+        started = self._store.clock()
         try:
             async with self._sending:  # a text that is on its way is stopped with what it starts
                 turn = self._store.turn_number
                 texts = await self.live.abort()
         finally:
             self.stopping = False
-        took = (time.monotonic() - started) * 1000
+        took = (self._store.clock() - started) * 1000
         self._view.prompt.put_back(texts)
         self._store.say(f"■ You stopped turn {turn}. {took:.0f} ms.")
         self._view.sync()

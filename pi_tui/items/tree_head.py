@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from pathlib import PurePath
 
+from rich.cells import cell_len
 from textual.strip import Strip
 
 from pi_tui.items.paint import BOLD, line
 from pi_tui.items.tree_row import columns_for, headings
-from pi_tui.items.words import money
+from pi_tui.items.words import in_rows, money
 from pi_tui.store import SessionStore
 from pi_tui.theme import Theme
 
@@ -32,8 +33,9 @@ def title_strip(store: SessionStore, shown: str, keys: str, width: int, theme: T
         f"{len(store.outline):,} entries",
         f"{money(cost)} in all" if complete else "",
     ]
-    left = " " + " · ".join(filter(None, parts))
-    return line(width, [(left, BOLD)], [(keys.replace("{}", shown) + " ", theme["muted"])])
+    right = keys.replace("{}", shown) + " "
+    left = in_rows(" · ".join(filter(None, parts)), width - cell_len(right) - 2)[0]
+    return line(width, [(f" {left}", BOLD)], [(right, theme["muted"])])
 
 
 def subtitle_strip(searched: str, shown: str, width: int, theme: Theme) -> Strip:

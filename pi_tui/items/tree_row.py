@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
+from itertools import takewhile
 
 from attrs import frozen
 from rich.cells import cell_len
@@ -21,8 +23,14 @@ __all__ = ["Columns", "Mark", "columns_for", "figures_strip", "headings", "row_s
 MIN_TEXT = 50
 """Cells that what was said has at least, as long as there is a column to give up for it."""
 
+TOLD_APART = 10
+"""Letters from where texts differ that tell them apart."""
+
 STATE_CELLS = 11
 GAP = 2
+
+_HEADINGS = re.compile(r"^#.*\n", re.MULTILINE)
+"""Of a summary, which begins with one."""
 
 _STATES = {"aborted": "■ stopped", "error": "✗ failed", "length": "✗ cut off"}
 _SIGNS = {
@@ -57,12 +65,16 @@ Columns = Sequence[Column]
 
 @frozen
 class Mark:
-    """What is drawn about a row besides itself. `doing` is what it does now, `found`: a search has it."""
+    """What is drawn about a row besides itself. `doing` is what it does now, `found`: a search has it.
+
+    `like` are the texts of the rows beside which it is to be told apart.
+    """
 
     chosen: bool = False
     found: bool = False
     label: str = ""
     doing: str = ""
+    like: Sequence[str] = ()
 
 
 def columns_for(width: int) -> Columns:
@@ -92,7 +104,7 @@ def row_strip(
     left = _left(row, told, mark, width, theme)
     text, look = left.pop()
     room = width - sum(cell_len(each) for each, _ in [*left, *right]) - cell_len(label) - bool(right)
-    left += [(fit(text, max(room, 1)), look), (label, theme["warning"])]
+    left += [(_fit_apart(text, mark.like, max(room, 1)), look), (label, theme["warning"])]
     ground = theme["selectedBg"] if mark.chosen else theme["searchMatchBg"] if mark.found else None
     return line(width, left, right, ground)
 
@@ -127,12 +139,28 @@ def _cut(lines: str, width: int) -> str:
 def _text(row: Row, told: Digest | None) -> str:
     if told is None:
         return "…"
-    said = one_line(told.text)
+    said = one_line(_HEADINGS.sub("", told.text) if row.kind in ("compaction", "summary") else told.text)
     if row.kind == "compaction":
         said = f"compacted: {said}" if said else "compacted"
     if row.kind == "entry" and len(row.members) > 1:
         said = f"… {said}"  # the end of a turn that begins above, where the paths part
     return _SIGNS.get(row.code, "") + (said or "(nothing)")
+
+
+def _fit_apart(text: str, like: Sequence[str], width: int) -> str:
+    """`text` cut to a width; where others begin alike for longer than that, its beginning is cut off."""
+    alike = max((_alike(text, one_line(each)) for each in like), default=0)
+    differs = text[: alike + TOLD_APART]
+    if cell_len(differs) < width or cell_len(text) <= width or alike == len(text):
+        return fit(text, width)
+    starts = [at + 1 for at in range(alike) if text[at] == " "]
+    start = next((at for at in starts if cell_len(differs[at:]) + 2 <= width), alike)
+    return fit("…" + text[start:], width)
+
+
+def _alike(one: str, two: str) -> int:
+    """With how many letters both begin."""
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, two, strict=False)))
 
 
 def _figures(row: Row, told: Digest | None, mark: Mark, columns: Columns, theme: Theme) -> list[Span]:

@@ -21,14 +21,17 @@ __all__ = ["suggestions", "welcome"]
 LABEL = 9
 """Cells of the words at the left."""
 
+TWO_COMMANDS = 76
+"""Cells from which on two commands stand side by side."""
+
 _SUGGESTIONS = ("explain this repository", "find a failing test and fix it", "/tour")
 _DEMO_SUGGESTIONS = ("list . and run `ls -la`", "run `sleep 5`", "/tour")
 _TOUR = ": two minutes, demo model, offline, free"
 
 _COMMANDS = (
-    ("/login", "paste a key", "/model", "another model, local ones too"),
+    ("/login", "paste a key", "/model", "other models, local ones"),
     ("/import pi", "bring over sessions and keys", "/doctor", "check this machine"),
-    ("/resume", "an earlier session", "/trust", "this folder's own resources"),
+    ("/resume", "an earlier session", "/trust", "this folder's resources"),
 )
 
 
@@ -78,7 +81,7 @@ def welcome(
         about = _TOUR if suggestion == "/tour" else ""
         strips.append(line(look.width, [(f"{number}  ", accent), (suggestion, text), (about, muted)]))
     strips += [line(look.width, [("   (a number fills the prompt; Enter sends)", muted)]), _blank(look)]
-    return strips + [_commands(pair, look) for pair in _COMMANDS]
+    return strips + [strip for row in _COMMANDS for strip in _commands(row, look)]
 
 
 def _heading(where: list[Span], about: Span, look: Look) -> list[Strip]:
@@ -104,11 +107,14 @@ def _also(around: Surroundings | None, home: str) -> Iterator[str]:
             yield f"pi in {short_path(around.pi, home)}"
 
 
-def _commands(pair: tuple[str, str, str, str], look: Look) -> Strip:
+def _commands(row: tuple[str, str, str, str], look: Look) -> list[Strip]:
+    """Two commands, below each other where there is no room for both."""
     accent, muted = look.theme["accent"], look.theme["muted"]
-    first, about, second, also = pair
-    spans = [(f"{first:<12}", accent), (f"{about:<30}", muted), (f"{second:<9}", accent), (also, muted)]
-    return line(look.width, spans)
+    first, about, second, also = row
+    left, right = [(f"{first:<12}", accent), (about, muted)], [(f"{second:<12}", accent), (also, muted)]
+    if look.width < TWO_COMMANDS:
+        return [line(look.width, left), line(look.width, right)]
+    return [line(look.width, [left[0], (f"{about:<30}", muted), (f"{second:<9}", accent), (also, muted)])]
 
 
 def _blank(look: Look) -> Strip:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-__all__ = ["age", "clock", "duration", "money", "plural", "short_path", "tokens"]
+from rich.cells import cell_len
+
+__all__ = ["age", "clock", "duration", "in_rows", "money", "plural", "short_path", "tokens"]
 
 
 def duration(seconds: float) -> str:
@@ -56,6 +58,18 @@ def age(timestamp: str, now: datetime | None = None) -> str:
 def plural(count: int, noun: str) -> str:
     """`1 tool`, `3 tools`."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def in_rows(parts: str, width: int) -> list[str]:
+    """Parts with a `·` between them, on as many rows of `width` cells as they need."""
+    rows: list[str] = []
+    for part in parts.split(" · "):
+        longer = f"{rows[-1]} · {part}" if rows else part
+        if rows and cell_len(longer) <= width:
+            rows[-1] = longer
+        else:
+            rows.append(part)
+    return rows
 
 
 def short_path(path: str, home: str) -> str:

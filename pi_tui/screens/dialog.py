@@ -9,10 +9,10 @@ from textual.app import ComposeResult
 from textual.screen import ModalScreen
 from textual.strip import Strip
 
-from pi_tui.items.paint import Look, line
+from pi_tui.items.paint import Look
 from pi_tui.theme import Theme
-from pi_tui.widgets.chrome import Rule
-from pi_tui.widgets.lines import LineView, OneLine
+from pi_tui.widgets.chrome import KeyRows, Rule
+from pi_tui.widgets.lines import LineView
 
 __all__ = ["DEAF", "Details", "Dialog"]
 
@@ -52,7 +52,7 @@ class Dialog(ModalScreen[T]):
         """The dialog, top to bottom."""
         yield Rule(self._theme, id="title")
         yield Details(self._theme, self.draw, self.most)
-        yield _Keys(self._theme, self._hint)
+        yield KeyRows(self._theme, self._hint)
 
     def on_mount(self) -> None:
         """Nothing else takes keys now."""
@@ -98,14 +98,3 @@ class Details(LineView, can_focus=True):
         top, height = round(self.scroll_offset.y), int(self.styles.height.value if self.styles.height else 1)
         if not top <= y < top + height:
             self.scroll_to(y=y if y < top else y - height + 1, animate=False)
-
-
-class _Keys(OneLine):
-    """The line that names the keys."""
-
-    def __init__(self, theme: Theme, text: str) -> None:
-        super().__init__(theme)
-        self._text = text
-
-    def strip(self, width: int) -> Strip:
-        return line(width, [(f" {self._text}", self.theme["muted"])])

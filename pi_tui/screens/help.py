@@ -5,20 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar
 
+from rich.cells import cell_len, set_cell_size
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.screen import ModalScreen
 from textual.strip import Strip
 
-from pi_tui.items.paint import BOLD, indented, line, wrapped
+from pi_tui.items.paint import BOLD, Span, indented, line, wrapped
 from pi_tui.key_clashes import clashes
 from pi_tui.keymap import KEYS, UNBOUND, Area, key_label
 from pi_tui.theme import Theme
 from pi_tui.widgets.lines import LineView
 
 __all__ = ["HelpScreen"]
-
-KEY_CELLS = 19
 
 _TITLES: dict[Area, str] = {
     "prompt": "In the prompt",
@@ -60,6 +59,7 @@ class KeyList(LineView, can_focus=True):
     def __init__(self, theme: Theme, keymap: Mapping[str, str]) -> None:
         super().__init__(theme)
         self._rows = _rows(keymap)
+        self._widest = max(cell_len(keys) for keys, _ in self._rows)
         self._lines: list[Strip] = []
 
     def on_mount(self) -> None:
@@ -80,9 +80,12 @@ class KeyList(LineView, can_focus=True):
     def _row(self, keys: str, text: str) -> list[Strip]:
         if not keys:
             return [line(self.width, [(text, BOLD)])]
-        first = (f"  {keys:<{KEY_CELLS}} ", self.theme["accent"])
-        rest = (" " * (KEY_CELLS + 3), self.theme["text"])
-        return indented(wrapped(text, self.width - KEY_CELLS - 3, self.theme["text"]), first, rest)
+        cells = min(self._widest, self.width // 2)
+        strips = wrapped(text, self.width - cells - 4, self.theme["text"])
+        blank: Span = (" " * (cells + 4), self.theme["text"])
+        if cell_len(keys) > cells:  # they take a line of their own
+            return [line(self.width, [(f"  {keys}", self.theme["accent"])]), *indented(strips, blank, blank)]
+        return indented(strips, (f"  {set_cell_size(keys, cells)}  ", self.theme["accent"]), blank)
 
 
 def _rows(keymap: Mapping[str, str]) -> list[tuple[str, str]]:

@@ -31,6 +31,9 @@ LONG = 8
 _GAP = re.compile(r"(?<=\S) {9,}")
 """Blanks that push what follows out of sight."""
 
+_INDENTED = re.compile(r"[-+ ] *\d+ {1,40}(?=\S)")
+"""What is before the text of a line in a diff: a sign, a number, and the usual blanks."""
+
 
 @frozen
 class Reply:
@@ -71,7 +74,7 @@ class QuestionScreen(Dialog[Reply | None]):
         asked, theme = self.question, look.theme
         strips = wrapped(_shown(asked.reason), look.width, theme["warning"])
         if asked.preview:
-            strips += diff_strips(_shown(asked.preview), look)
+            strips += diff_strips("\n".join(map(_diff_line, asked.preview.split("\n"))), look)
         for name, value in asked.args.items():
             shown = wrapped(f"{_shown(name)}: {_value(value)}", look.width, theme["text"])
             if len(shown) > LONG:
@@ -108,6 +111,13 @@ class QuestionScreen(Dialog[Reply | None]):
     def _ask_why(self, asking: bool) -> None:
         self.query_one(Input).display = asking
         self.set_focus(self.query_one(Input) if asking else self.query_one(Details))
+
+
+def _diff_line(text: str) -> str:
+    """A line of a diff; how far its text is indented is no gap."""
+    indented = _INDENTED.match(text)
+    start = indented.end() if indented else 0
+    return text[:start] + _shown(text[start:])
 
 
 def _shown(text: str) -> str:

@@ -18,9 +18,9 @@ from pi_tui.keymap import hint
 from pi_tui.open_sessions import State, state_of
 from pi_tui.session_rows import SessionRow, threaded
 from pi_tui.theme import Theme
-from pi_tui.widgets.chrome import Rule
+from pi_tui.widgets.chrome import KeyRows, Rule
 from pi_tui.widgets.lines import bindings_for
-from pi_tui.widgets.session_list import Preview, Said, SessionList
+from pi_tui.widgets.session_list import Preview, SessionList
 
 if TYPE_CHECKING:
     from pi_tui.live import LiveSession
@@ -92,7 +92,7 @@ class SessionsScreen(ModalScreen[Choice | None]):
         yield SessionList(self._theme, self._home, id="list")
         yield Rule(self._theme, id="about")
         yield Preview(self._theme, id="preview")
-        yield Said(self._theme, id="said")
+        yield KeyRows(self._theme, id="said")
         yield Input()
 
     def on_mount(self) -> None:
@@ -164,7 +164,8 @@ class SessionsScreen(ModalScreen[Choice | None]):
         self.query_one("#title", Rule).tell(f"sessions · {place} · {order} · {count}{search}", "borderAccent")
 
     def _say(self, text: str) -> None:
-        self.query_one(Said).show(text or f"{self._keys} · letters search · esc leave", bool(text))
+        keys = f"{self._keys} · letters search · esc leave"
+        self.query_one(KeyRows).tell(text or keys, "warning" if text else "muted")
 
     # ---------------------------------------------------------------- keys
 

@@ -6,13 +6,20 @@ from collections.abc import Sequence
 
 from rich.cells import cell_len
 from rich.style import Style
+from textual.geometry import Size
 from textual.strip import Strip
+from textual.widget import Widget
 
 from pi_tui.items.paint import BOLD, Span, fit, line, one_line
+from pi_tui.items.words import in_rows
 from pi_tui.status import Part, fitting
-from pi_tui.widgets.lines import OneLine
+from pi_tui.theme import Theme
+from pi_tui.widgets.lines import OneLine, styled
 
-__all__ = ["Rule", "StatusLine", "TabStrip"]
+__all__ = ["KeyRows", "Rule", "StatusLine", "TabStrip"]
+
+MOST_ROWS = 5
+"""A dialog's keys take at most one of so many lines of the screen."""
 
 
 class StatusLine(OneLine):
@@ -75,3 +82,35 @@ class TabStrip(OneLine):
             style = self.theme["accent"] + BOLD if chosen else self.theme["muted"]
             spans.append((f"‹{name}›" if chosen else f" {name} ", style))
         return line(width, spans)
+
+
+class KeyRows(Widget):
+    """The keys of a dialog, or a sentence in their place: on as many lines as that takes."""
+
+    DEFAULT_CSS = """
+    KeyRows { height: auto; }
+    """
+
+    def __init__(self, theme: Theme, text: str = "", *, id: str | None = None) -> None:  # noqa: A002  # Textual's name
+        super().__init__(id=id)
+        self.theme = theme
+        self._text = text
+        self._colour = "muted"
+
+    def tell(self, text: str, colour: str = "muted") -> None:
+        """Show a text, in the colour of a theme token."""
+        self._text, self._colour = text, colour
+        self.refresh(layout=True)
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
+        """See `Widget`."""
+        return min(len(self._rows(width)), max(viewport.height // MOST_ROWS, 1))
+
+    def render_line(self, y: int) -> Strip:
+        """A line, for Textual."""
+        width = self.size.width
+        text = "".join(self._rows(width)[y : y + 1])
+        return styled(line(width, [(f" {text}", self.theme[self._colour])]), width)
+
+    def _rows(self, width: int) -> list[str]:
+        return in_rows(self._text, width - 2)

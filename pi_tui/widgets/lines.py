@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import ceil
 from typing import ClassVar
 
 from rich.segment import Segment
@@ -113,7 +114,6 @@ class LineView(ScrollView):
         super().__init__(id=id)
         self.theme = theme
         self._actions = {} if keymap is None else own_actions(self, keymap)
-        self._thumb = (0, 0)
 
     async def _on_key(self, event: events.Key) -> None:
         action = self._actions.get(event.key)
@@ -134,6 +134,10 @@ class LineView(ScrollView):
     def restyle(self) -> None:
         """The theme has become another."""
         self.refresh()
+
+    def watch_show_vertical_scrollbar(self) -> None:
+        """The lines have a cell more or less, of which Textual tells nobody."""
+        self.post_message(events.Resize(self.size, self.virtual_size, self.container_size))
 
     def set_line_count(self, count: int) -> None:
         """Tell how many lines there are now, and draw again."""
@@ -161,19 +165,23 @@ class LineView(ScrollView):
 
     def _move_thumb(self) -> None:
         """Draw the scrollbar again when that can be seen: it costs as much as all the lines beside it."""
-        height, total = self.size.height, self.virtual_size.height
-        if not self.show_vertical_scrollbar or not total:
+        if not self.show_vertical_scrollbar:
             return
-        cells = height * height // total, height * round(self.scroll_y) // total
-        if cells != self._thumb:
-            self._thumb = cells
-            self.vertical_scrollbar.window_virtual_size = total
-            self.vertical_scrollbar.position = self.scroll_y
+        bar, height, total = self.vertical_scrollbar, self.size.height, self.virtual_size.height
+        if _thumb(height, total, self.scroll_y) != _thumb(height, bar.window_virtual_size, bar.position):
+            bar.window_virtual_size = total
+            bar.position = self.scroll_y
 
     def render_line(self, y: int) -> Strip:
         """A line of the view, for Textual."""
         strip = self.line_at(round(self.scroll_offset.y) + y)
         return styled(strip or Strip([]), self.size.width)
+
+
+def _thumb(height: int, total: float, above: float) -> tuple[int, int]:
+    """Where a thumb begins and how long it is, in eighths of a cell: so finely Textual draws it."""
+    size = max(1.0, height * height / max(total, 1))
+    return int(8 * (height - size) * above / max(total - height, 1)), ceil(8 * size)
 
 
 class OneLine(Widget):

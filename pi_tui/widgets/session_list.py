@@ -1,4 +1,4 @@
-"""The parts of the list of sessions: its rows, the end of the chosen one, and a line that says something."""
+"""The parts of the list of sessions: its rows, and the end of the chosen one."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from pi_tui.items.words import age, short_path
 from pi_tui.open_sessions import State
 from pi_tui.session_rows import SessionRow
 from pi_tui.theme import Theme
-from pi_tui.widgets.lines import LineView, OneLine
+from pi_tui.widgets.lines import LineView
 
-__all__ = ["Preview", "Said", "SessionList"]
+__all__ = ["Preview", "SessionList"]
 
 PREVIEW = 7
 """Lines of the last exchange."""
@@ -58,7 +58,7 @@ class SessionList(LineView, can_focus=True, inherit_bindings=False):
         row, here, theme = self._rows[y], y == self._at, self.theme
         state = f"{row.state.sign} " if row.state else "  "
         indent = "  " * (row.depth - 1) + "└ " if row.depth else ""
-        title = one_line(row.title) + ("  (this one)" if row.shown else "")
+        title = one_line(row.title)
         about = f"  {one_line(row.excerpt)}" if row.excerpt else ""
         left: list[Span] = [
             ("› " if here else "  ", theme["accent"]),
@@ -67,7 +67,7 @@ class SessionList(LineView, can_focus=True, inherit_bindings=False):
             (title, theme["text"] + BOLD if here else theme["text"]),
             (about, theme["muted"]),
         ]
-        when = row.state.word if row.state else age(datetime.fromtimestamp(row.modified, UTC).isoformat())
+        when = _when(row)
         folder = f"{short_path(row.folder, self._home)}  " if self.width >= WIDE else ""
         right = [(f"{folder}{when:>8} ", theme["muted"])]
         return line(self.width, left, right, theme["selectedBg"] if here else None)
@@ -76,6 +76,13 @@ class SessionList(LineView, can_focus=True, inherit_bindings=False):
         top, height = round(self.scroll_offset.y), max(self.size.height, 1)
         if not top <= self._at < top + height:
             self.scroll_to(y=self._at if self._at < top else self._at - height + 1, animate=False)
+
+
+def _when(row: SessionRow) -> str:
+    """How an open session stands, and how old another one is."""
+    if row.shown:
+        return "this one"
+    return row.state.word if row.state else age(datetime.fromtimestamp(row.modified, UTC).isoformat())
 
 
 class Preview(LineView):
@@ -105,18 +112,3 @@ class Preview(LineView):
 
     def line_at(self, y: int) -> Strip | None:
         return self._lines[y] if y < len(self._lines) else None
-
-
-class Said(OneLine):
-    """The keys, or what is to be said."""
-
-    text = ""
-    important = False
-
-    def show(self, text: str, important: bool) -> None:
-        """Show a text."""
-        self.text, self.important = text, important
-        self.refresh()
-
-    def strip(self, width: int) -> Strip:
-        return line(width, [(f" {self.text}", self.theme["warning" if self.important else "muted"])])

@@ -14,6 +14,7 @@ from textual.geometry import Region
 from textual.message import Message
 from textual.strip import Strip
 
+from pi_trio.session.digest import Digest
 from pi_tui.items.tree_head import WIDE, subtitle_strip, title_strip
 from pi_tui.items.tree_row import Mark, columns_for, figures_strip, row_strip
 from pi_tui.items.words import clock
@@ -311,8 +312,9 @@ class SessionTree(LineView, can_focus=True):
         mark = Mark(
             chosen=at == self._cursor and self.has_focus,
             found=self.search.has(at),
-            label=self.store.labels.get(row.id, ""),
+            label=self._label(row),
             doing=self._doing(at),
+            like=tuple(other.text for each in self.rows.siblings(at) if (other := self._facts_of(each))),
         )
         told = self.facts.of(row)
         if within:
@@ -325,6 +327,14 @@ class SessionTree(LineView, can_focus=True):
             return title_strip(self.store, _NAMES[self.rows.show], self._keys, self.width, self.theme)
         searched = self.search.told(self._cursor) if self.search.on else ""
         return subtitle_strip(searched, _NAMES[self.rows.show], self.width, self.theme)
+
+    def _facts_of(self, at: int) -> Digest | None:
+        return self.facts.of(self.rows[at])
+
+    def _label(self, row: Row) -> str:
+        """A turn shows the label of whatever it stands for."""
+        labels = self.store.labels
+        return next((labels[each] for each in row.members if each in labels), "") if labels else ""
 
     def _doing(self, at: int) -> str:
         """What goes on in the row that the session is at."""

@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 
 import pytest
 from textual.pilot import Pilot
+from textual.strip import Strip
 
 sys.path.insert(0, str(Path(__file__).parent))  # tests are not a package; the fake is shared
 
@@ -69,9 +70,12 @@ class Screen:
 
     def text(self) -> str:
         """All that is on the screen, as lines."""
+        return "\n".join(strip.text for strip in self.strips())
+
+    def strips(self) -> list[Strip]:
+        """All that is on the screen, with its styles."""
         self.app.screen.refresh()
-        strips = self.app.screen._compositor.render_strips(self.app.size)
-        return "\n".join(strip.text for strip in strips)
+        return self.app.screen._compositor.render_strips(self.app.size)
 
     async def until(self, holds: Callable[[], object]) -> None:
         """Let the program run until something holds. Its loop may swallow what a timer of pytest raises."""

@@ -181,6 +181,11 @@ class FakeRuntime:
             shell_running=session.shell is not None,
             notice=f"{session.model.reference} · no key needed",
             mode=session.mode,
+            labels={
+                entry["targetId"]: entry["label"]
+                for entry in session.entries.values()
+                if entry["type"] == "label" and entry["label"]
+            },
         )
 
     async def subscribe(self, session_id: str, outbox: Outbox) -> Snapshot:

@@ -166,6 +166,22 @@ async def test_the_end_of_a_long_command_is_seen_and_all_of_it_reached(open_scre
         await screen.until(screen.sees("echo 98."))
 
 
+async def test_how_far_a_change_is_indented_is_no_gap_in_it(open_screen):
+    """SE-13: in a change only blanks after the first word push something out of sight."""
+    diff = "+1             deep()\n+2     shallow()" + " " * 40 + "rm()"
+    async with open_screen(size=(80, 24)) as screen:
+        await Asked(screen).ask(question(preview=diff))
+        await screen.until(screen.sees("+1             deep()"))
+        assert "shallow() <40 blanks> rm()" in screen.text()
+
+
+async def test_all_keys_of_a_question_are_named_where_it_is_narrow(open_screen):
+    async with open_screen(size=(40, 24)) as screen:
+        await Asked(screen).ask(question())
+        await screen.until(screen.sees("may bash run?"))
+        await screen.until(screen.sees("ctrl+c stop turn"))
+
+
 async def test_a_question_is_in_sight_however_small_the_window(open_screen):
     """TV-06: behind any output, in ten rows, the question and its keys are seen; a click is no answer."""
     output = "\n".join(f"line {number}" for number in range(2000))

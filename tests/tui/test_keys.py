@@ -313,5 +313,20 @@ async def test_ctrl_n_leaves_a_turn_that_runs_running(open_screen):
         await screen.until(lambda: screen.prompt.running)
         await screen.press("ctrl+n")
         await screen.until(lambda: screen.main.live.id == "session-2")
-        await screen.until(lambda: "⠼ 1 runs" in screen.status)
+        await screen.until(lambda: "⠼ 1 other runs" in screen.status)
         assert "abort" not in screen.log
+
+
+async def test_the_columns_of_the_help_are_straight_and_no_word_is_cut(open_screen):
+    async with open_screen(size=(60, 20)) as screen:
+        await screen.press("f1")
+        await screen.until(screen.sees("complete; or queue; or next"))
+        rows = screen.text().split("\n")
+        starts = {
+            row.index(words)
+            for row in rows
+            for words in ("send, or steer", "undo  ", "redo  ")
+            if words in row
+        }
+        assert len(starts) == 1
+        assert any(row.split() == ["pane"] for row in rows)

@@ -90,6 +90,31 @@ async def test_the_first_figures_go_first_where_it_is_narrow(open_screen, width,
         assert screen.text().split("\n")[1].split() == columns.split()
 
 
+async def test_branches_that_begin_alike_show_where_they_differ(open_screen):
+    """The outline has 34 columns; both prompts begin with the same 40 letters."""
+    alike = "in src/water.py replace the limit of two by"
+    entries = [
+        message("u1", None, "user", f"{alike} three"),
+        message("u2", None, "user", f"{alike} a setting"),
+        message("u3", None, "user", "something else that is too long for its row as well"),
+    ]
+    async with open_screen(entries=entries) as screen:
+        await screen.until(screen.sees("A 1 …"))
+        rows = [row_of(screen, mark)[:33].rstrip() for mark in ("A 1", "B 1", "C 1")]
+        assert rows[0].endswith("by three")
+        assert "by a setti" in rows[1]
+        assert "1 something else" in rows[2]
+
+
+async def test_a_turn_shows_the_label_of_an_entry_in_it(open_screen):
+    entries = [
+        *branched(),
+        {"type": "label", "id": "l", "parentId": "a3", "targetId": "a3", "label": "green"},
+    ]
+    async with open_screen(entries=[{"timestamp": "", **entry} for entry in entries]) as screen:
+        await screen.until(screen.sees("said three [green]"))
+
+
 async def test_beside_the_stream_a_turn_has_two_lines(open_screen):
     async with open_screen(entries=branched()) as screen:
         await screen.until(screen.sees("1 tool  1 file  $0.08"))

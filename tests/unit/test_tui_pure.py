@@ -24,7 +24,7 @@ from pi_tui.layout import arrange
 from pi_tui.screens.main import MainScreen
 from pi_tui.screens.question import QuestionScreen
 from pi_tui.screens.sessions import SessionsScreen
-from pi_tui.status import key_hints
+from pi_tui.status import Part, fitting, key_hints
 from pi_tui.terminal import EnduringWriter, KeyParser
 from pi_tui.theme import bundled_folder, load_theme
 from pi_tui.widgets.find_bar import FindInput
@@ -103,6 +103,21 @@ SITUATIONS = st.builds(
 def test_the_status_line_names_what_escape_does(situation):
     word = escape_step(situation).value
     assert key_hints(situation).startswith(f"esc {word}" if word else ("enter", "ctrl+t", "empty enter"))
+
+
+def test_what_does_not_fit_into_the_status_line_goes_as_a_whole():
+    hints, model, context = (
+        Part(((text, Style()),), rank)
+        for rank, text in enumerate(("esc stops · ? help", "a model", "ctx 1%"))
+    )
+    for width, shown in [
+        (37, ["esc stops · ? help", "a model", "ctx 1%"]),
+        (36, ["esc stops · ? help", "a model"]),
+        (27, ["esc stops · ? help", "ctx 1%"]),
+        (18, ["esc stops · ? help"]),
+        (17, ["esc stops"]),
+    ]:
+        assert [part.spans[0][0] for part in fitting([hints, model, context], width)] == shown
 
 
 def test_one_pane_at_a_time_when_narrow():
