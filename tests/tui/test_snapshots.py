@@ -55,7 +55,8 @@ def _without_thumb(**about):
 
 @pytest.fixture(autouse=True)
 def nothing_moves(monkeypatch):
-    """Ages, seconds, spinners, and what the environment has to say."""
+    """Ages, seconds, spinners, and what the environment has to say; and each frame is drawn to its end."""
+    monkeypatch.setattr("pi_tui.widgets.transcript.DRAWING", 3600.0)
     monkeypatch.setattr("pi_tui.items.words.datetime", Today)
     monkeypatch.setattr("pi_tui.live.SessionStore", functools.partial(SessionStore, clock=lambda: 0.0))
     monkeypatch.setattr("pi_tui.screens.main.SPINNER_INTERVAL", 3600.0)
