@@ -25,6 +25,7 @@ __all__ = [
     "keys_now",
     "keys_of",
     "load_keymap",
+    "unknown_actions",
 ]
 
 Area: TypeAlias = Literal[
