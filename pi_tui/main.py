@@ -225,6 +225,7 @@ def _make_app(namespace: argparse.Namespace, config: RuntimeConfig) -> PiApp:
         messages=namespace.messages,
         history=PromptHistory(None if config.no_session else config.agent_dir / "prompt-history.jsonl"),
         editor=config.settings.external_editor,
+        tree_shows=config.settings.tree_filter_mode,
     )
     if namespace.attach:
         from pi_tui.attached import choose_attached, open_attached
