@@ -130,10 +130,11 @@ def line(width: int, left: Sequence[Span], right: Sequence[Span] = (), ground: S
         return line(width, left, (), ground)
     segments: list[Segment] = []
     for text, style in left:
-        cut = fit(_safe(text), room)
+        whole = _safe(text)
+        cut = fit(whole, room)
         segments.append(Segment(cut, style))
         room -= cell_len(cut)
-        if room <= 0:
+        if room <= 0 or cut != whole:  # one ellipsis says it, also where blanks before it went
             break
     if right:
         segments.append(Segment(" " * (room + 1)))

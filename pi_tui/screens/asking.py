@@ -83,7 +83,7 @@ class Asking:
 
     async def login(self, live: LiveSession, provider: str = "", key: str = "") -> None:
         """Have a key written, or a `key` that was pasted confirmed, and store it."""
-        from pi_tui.screens.secret import SecretScreen
+        from pi_tui.screens.text import SecretScreen
 
         work = self._screen.work
         places = await work.offered.key_places()
@@ -103,7 +103,7 @@ class Asking:
             if key
             else "It is stored for you alone to read, and shown nowhere."
         )
-        screen = SecretScreen(f"API key of {place.name}", text, key, self._theme, live.store.clock)
+        screen = SecretScreen(f"API key of {place.name}", text, self._theme, live.store.clock, value=key)
         written = await self._screen.app.push_screen_wait(screen)
         if written is not None:
             await work.log_in(live, place.id, written)

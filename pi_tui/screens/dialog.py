@@ -26,6 +26,11 @@ DEAF = 0.4
 class Composed(ModalScreen[T]):
     """Takes no key before its parts are there: keys can come as fast as a hand holds one down."""
 
+    DEFAULT_CSS = """
+    Composed Input { border: none; height: 1; padding: 0 1; }
+    Composed Input:focus { border: none; }
+    """
+
     async def on_event(self, event: events.Event) -> None:
         """See `Screen`."""
         if self.children or not isinstance(event, events.Key | events.Paste):

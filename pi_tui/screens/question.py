@@ -48,8 +48,7 @@ class QuestionScreen(Dialog[Reply | None]):
     """Shows all of what would run. Gives None when the question was withdrawn meanwhile."""
 
     DEFAULT_CSS = """
-    QuestionScreen Input { border: none; height: 1; padding: 0 1; display: none; }
-    QuestionScreen Input:focus { border: none; }
+    QuestionScreen Input { display: none; }
     """
     BINDINGS: ClassVar[list[BindingType]] = bindings_for("question")
     answers = frozenset({"answer", "reason"})

@@ -57,8 +57,7 @@ class SessionsScreen(Composed[Choice | None]):
     DEFAULT_CSS = """
     SessionsScreen { background: ansi_default; layout: vertical; }
     SessionsScreen > * { background: ansi_default; }
-    SessionsScreen Input { border: none; height: 1; padding: 0 1; display: none; }
-    SessionsScreen Input:focus { border: none; }
+    SessionsScreen Input { display: none; }
     SessionsScreen #list { height: 1fr; }
     """
     BINDINGS: ClassVar[list[BindingType]] = bindings_for("sessions")

@@ -35,8 +35,7 @@ class SettingsScreen(Dialog[frozenset[str]]):
     """Gives the keys that were changed. What is not right is said under its row, and nothing is written."""
 
     DEFAULT_CSS = """
-    SettingsScreen Input { border: none; height: 1; padding: 0 1; display: none; }
-    SettingsScreen Input:focus { border: none; }
+    SettingsScreen Input { display: none; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("up", "move(-1)", show=False),

@@ -15,40 +15,62 @@ from pi_tui.items.paint import Look, wrapped
 from pi_tui.screens.dialog import Dialog
 from pi_tui.theme import Theme
 
-__all__ = ["TextScreen"]
+__all__ = ["SecretScreen", "TextScreen"]
 
 
 class TextScreen(Dialog[str | None]):
-    """Gives what was written, perhaps nothing, or None when it is left. `text` is shown above."""
+    """Gives what was written, perhaps nothing, or None when it is left.
 
-    DEFAULT_CSS = """
-    TextScreen Input { border: none; height: 1; padding: 0 1; }
-    TextScreen Input:focus { border: none; }
+    `text` is shown above, and `value` is there from the beginning.
     """
+
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,ctrl+c", "leave", show=False, priority=True),
     ]
     keys_for = "Input"
+    keys_do = "enter does it · esc leaves"
+    colour = "muted"
 
     def __init__(
         self, title: str, text: str, theme: Theme, clock: Callable[[], float], *, value: str = ""
     ) -> None:
-        super().__init__(title, "enter does it · esc leaves", theme, clock, deaf=0.0)
+        super().__init__(title, self.keys_do, theme, clock, deaf=0.0)
         self._text = text
-        self._value = sanitise(value, keep_newlines=False)
+        self._value = value
 
     def compose(self) -> ComposeResult:
         """What it is about, the keys, and the line."""
         yield from super().compose()
-        yield Input(self._value)
+        yield self.field(self._value)
 
     def draw(self, look: Look) -> Sequence[Strip]:
         """What it is about."""
-        return wrapped(self._text, look.width, look.theme["muted"])
+        return wrapped(self._text, look.width, look.theme[self.colour])
+
+    def field(self, value: str) -> Input:
+        """The line to write in."""
+        return Input(sanitise(value, keep_newlines=False))
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         """It is written."""
-        self.dismiss(event.value)
+        self.dismiss(self.result_of(event.value))
+
+    def result_of(self, written: str) -> str | None:
+        """What the dialog gives."""
+        return written
 
     def action_leave(self) -> None:
         self.dismiss(None)
+
+
+class SecretScreen(TextScreen):
+    """The same for the key of a provider, which is never shown; nothing written is None."""
+
+    keys_do = "enter store · esc forget it"
+    colour = "text"
+
+    def field(self, value: str) -> Input:
+        return Input(value, password=True, placeholder="paste the key")
+
+    def result_of(self, written: str) -> str | None:
+        return written.strip() or None

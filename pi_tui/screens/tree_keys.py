@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
 __all__ = ["TreeKeys"]
 
-_STOPS_TURN = "this stops the turn"
-
 
 class TreeKeys:
     """Has the screen's `work` do what was chosen."""
@@ -65,15 +63,8 @@ class TreeKeys:
             await self._work.label(row, label)
 
     async def _copy(self, row: Row) -> None:
-        from pi_tui.clipboard import Clipboard
-
         text = await self._work.text(row)
-        self._screen.tell(f"{len(text):,} characters {await Clipboard(self._write).copy(text)}")
-
-    def _write(self, sequence: str) -> None:
-        driver = self._screen.app._driver  # Textual's own way to a clipboard cannot speak through tmux
-        if driver is not None:
-            driver.write(sequence)
+        self._screen.tell(f"{len(text):,} characters {await self._screen.to_clipboard(text)}")
 
     async def _export(self, row: Row) -> None:
         text = (

@@ -31,8 +31,8 @@ class Body(Horizontal):
         super().__init__()
         self.tree_view = TreeView(store, theme, keymap)
         self.tree_pane = self.tree_view.session_tree
-        self.transcript = Stream(store, theme, keymap, id="stream")
-        self.tool_pane = ToolPane(store, theme, keymap, id="tools")
+        self.transcript = Stream(store, theme, keymap)
+        self.tool_pane = ToolPane(store, theme, keymap)
 
     def compose(self) -> ComposeResult:
         """The panes, left to right."""

@@ -12,7 +12,7 @@ from textual.widgets import Input, Static
 
 from pi_trio.text import sanitise
 from pi_tui.keymap import hint, keys_of
-from pi_tui.widgets.lines import bindings_for, own_actions
+from pi_tui.widgets.lines import bindings_for, own_actions, taken
 
 __all__ = ["FindBar"]
 
@@ -86,14 +86,13 @@ class FindInput(Input):
     def __init__(self, keymap: Mapping[str, str]) -> None:
         super().__init__(compact=True, select_on_focus=False)
         self.cursor_blink = False
-        self._actions = own_actions(self, keymap)
-        self._own = {key.action.partition("(")[0] for key in keys_of("find")}
+        own = {key.action.partition("(")[0] for key in keys_of("find")}
+        bound = own_actions(self, keymap).items()
+        self._actions = {key: action for key, action in bound if action.partition("(")[0] in own}
 
     async def _on_key(self, event: events.Key) -> None:
-        action = self._actions.get(event.key, "")
-        if action.partition("(")[0] in self._own:
-            event.stop()
-            event.prevent_default()
+        action = taken(event, self._actions)
+        if action is not None:
             await self.run_action(action)
         else:
             await super()._on_key(event)

@@ -28,6 +28,7 @@ __all__ = [
     "own_actions",
     "passed_on",
     "styled",
+    "taken",
 ]
 
 
@@ -52,6 +53,15 @@ def own_actions(widget: Widget, keymap: Mapping[str, str]) -> dict[str, str]:
     bindings = widget._bindings.copy()
     bindings.apply_keymap(dict(keymap))
     return {key: bound[0].action for key, bound in bindings.key_to_bindings.items()}
+
+
+def taken(event: events.Key, actions: Mapping[str, str]) -> str | None:
+    """The action of a key, which then nobody else gets; None if it has none among `own_actions`."""
+    action = actions.get(event.key)
+    if action is not None:
+        event.stop()
+        event.prevent_default()
+    return action
 
 
 def passed_on(widget: Widget, event: events.Key) -> bool:
@@ -116,10 +126,8 @@ class LineView(ScrollView):
         self._actions = {} if keymap is None else own_actions(self, keymap)
 
     async def _on_key(self, event: events.Key) -> None:
-        action = self._actions.get(event.key)
+        action = taken(event, self._actions)
         if action is not None:
-            event.stop()
-            event.prevent_default()
             await self.run_action(action)
 
     @property

@@ -18,7 +18,7 @@ from pi_tui.keymap import keys_now
 from pi_tui.pictures import pasted_image
 from pi_tui.widgets.editor import Editor
 from pi_tui.widgets.hints import Hints
-from pi_tui.widgets.lines import bindings_for, own_actions, passed_on
+from pi_tui.widgets.lines import bindings_for, own_actions, passed_on, taken
 
 __all__ = ["Delivery", "Prompt"]
 
@@ -212,10 +212,8 @@ class Prompt(Editor):
         """Run keys in the order in which they were typed."""
         if passed_on(self, event):
             return
-        action = self._actions.get(event.key)
+        action = taken(event, self._actions)
         if action is not None:
-            event.stop()
-            event.prevent_default()
             self.begin_key()
             await self._run_bound(action)
         else:

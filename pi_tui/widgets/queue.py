@@ -13,7 +13,7 @@ from textual.widget import Widget
 from pi_tui.items.paint import BOLD, Span, line, one_line
 from pi_tui.keymap import hint
 from pi_tui.theme import Theme
-from pi_tui.widgets.lines import bindings_for, own_actions, passed_on, styled
+from pi_tui.widgets.lines import bindings_for, own_actions, passed_on, styled, taken
 
 if TYPE_CHECKING:
     from pi_trio.events import QueueUpdate
@@ -103,10 +103,8 @@ class QueueList(Widget, can_focus=True):
     async def _on_key(self, event: events.Key) -> None:
         if passed_on(self, event):
             return
-        action = self._actions.get(event.key)
+        action = taken(event, self._actions)
         if action is not None:
-            event.stop()
-            event.prevent_default()
             await self.run_action(action)
 
     def action_move(self, by: int) -> None:

@@ -5,7 +5,7 @@ The prompt has the focus as a rule. alt+↑ goes up into the stream, where lette
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
 
 from rich.cells import cell_len
 from rich.segment import Segment
@@ -19,6 +19,7 @@ from pi_tui.items.render import MARGIN
 from pi_tui.selection import ALL, Selection, marked
 from pi_tui.shown import Item
 from pi_tui.store import SessionStore
+from pi_tui.theme import Theme
 from pi_tui.widgets.lines import Copied, bindings_for
 from pi_tui.widgets.selecting import AT_ONCE, Selectable
 
@@ -35,8 +36,8 @@ class Stream(Selectable, can_focus=True):
     class Find(Message):
         """The user wants to look for something."""
 
-    def __init__(self, *arguments: Any, **options: Any) -> None:
-        super().__init__(*arguments, **options)
+    def __init__(self, store: SessionStore, theme: Theme, keymap: Mapping[str, str]) -> None:
+        super().__init__(store, theme, keymap)
         self.cursor: Item | None = None
         self.wanted = Query("")
         self.hits: set[str] = set()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
 
 from rich.style import Style
 from textual import events
@@ -14,6 +14,7 @@ from pi_tui.items.paint import Budget
 from pi_tui.items.render import MARGIN
 from pi_tui.selection import ALL, Selection, Spot, marked, word_at
 from pi_tui.store import SessionStore
+from pi_tui.theme import Theme
 from pi_tui.widgets.transcript import Transcript
 
 __all__ = ["AT_ONCE", "Selectable"]
@@ -36,8 +37,8 @@ class Selectable(Transcript):
     class Selecting(Message):
         """Something is selected, or nothing is any more."""
 
-    def __init__(self, *arguments: Any, **options: Any) -> None:
-        super().__init__(*arguments, **options)
+    def __init__(self, store: SessionStore, theme: Theme, keymap: Mapping[str, str]) -> None:
+        super().__init__(store, theme, keymap)
         self.selection: Selection | None = None
         self._pressed: Spot | None = None
         self._drag: Timer | None = None

@@ -26,7 +26,8 @@ from pi_tui.theme import Theme
 from pi_tui.tree_rows import Row, Rows
 from pi_tui.tree_search import Search
 from pi_tui.tree_shown import SHOWS, Show
-from pi_tui.widgets.lines import LineView, bindings_for, styled
+from pi_tui.widgets.lines import bindings_for, styled
+from pi_tui.widgets.session_pane import SessionPane
 
 __all__ = ["Choice", "SessionTree"]
 
@@ -47,7 +48,7 @@ _NAMES: Mapping[Show, str] = {
 }
 
 
-class SessionTree(LineView, can_focus=True):
+class SessionTree(SessionPane, can_focus=True):
     """Rows of the current session; the cursor stays on its entry while the tree grows."""
 
     DEFAULT_CSS = """
@@ -79,16 +80,8 @@ class SessionTree(LineView, can_focus=True):
     class Searched(Message):
         """A search begins, or has another text, and something is to be found."""
 
-    def __init__(
-        self,
-        store: SessionStore,
-        theme: Theme,
-        keymap: Mapping[str, str],
-        *,
-        id: str | None = None,  # noqa: A002  # Textual's name
-    ) -> None:
-        super().__init__(theme, keymap, id=id)
-        self.store = store
+    def __init__(self, store: SessionStore, theme: Theme, keymap: Mapping[str, str]) -> None:
+        super().__init__(store, theme, keymap, id="tree")
         self.search = Search()
         self.rows = Rows(store.outline)
         self.facts = RowFacts()
@@ -96,7 +89,6 @@ class SessionTree(LineView, can_focus=True):
         self._at: str | None = None
         self._synced: tuple[object, ...] = ()
         self._unknown: list[Unknown] = []
-        self._tick = 0
         words = {"app.tree.search": "search", "app.tree.filter.cycleForward": "show: {}", "app.help": "keys"}
         self._keys = hint(words, keymap)
 

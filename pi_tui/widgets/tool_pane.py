@@ -20,7 +20,8 @@ from pi_tui.items.words import plural
 from pi_tui.shown import Call
 from pi_tui.store import SessionStore
 from pi_tui.theme import Theme
-from pi_tui.widgets.lines import Copied, LineView, Missing, bindings_for, styled
+from pi_tui.widgets.lines import Copied, Missing, bindings_for, styled
+from pi_tui.widgets.session_pane import SessionPane
 
 __all__ = ["ToolPane"]
 
@@ -37,7 +38,7 @@ COMMAND_LINES = 12
 """Lines of what a call was asked to do, where one is not enough."""
 
 
-class ToolPane(LineView, can_focus=True):
+class ToolPane(SessionPane, can_focus=True):
     """The list stays in place; the output scrolls, and follows its end while the call runs."""
 
     DEFAULT_CSS = """
@@ -52,16 +53,8 @@ class ToolPane(LineView, can_focus=True):
             super().__init__()
             self.call_id = call_id
 
-    def __init__(
-        self,
-        store: SessionStore,
-        theme: Theme,
-        keymap: Mapping[str, str],
-        *,
-        id: str | None = None,  # noqa: A002  # Textual's name
-    ) -> None:
-        super().__init__(theme, keymap, id=id)
-        self.store = store
+    def __init__(self, store: SessionStore, theme: Theme, keymap: Mapping[str, str]) -> None:
+        super().__init__(store, theme, keymap, id="tools")
         self.pinned: Call | None = None
         self._calls: list[Call] = []
         self._chosen: Call | None = None
@@ -69,7 +62,6 @@ class ToolPane(LineView, can_focus=True):
         self._drawn: tuple[Any, list[Strip]] = (None, [])
         self._following = True
         self._asked_for: set[str] = set()
-        self._tick = 0
 
     def show(self, store: SessionStore) -> None:
         """Show the calls of a session."""

@@ -25,7 +25,8 @@ from pi_tui.keymap import hint
 from pi_tui.shown import Item
 from pi_tui.store import SessionStore
 from pi_tui.theme import Theme
-from pi_tui.widgets.lines import PLAIN, LineView, Missing, styled
+from pi_tui.widgets.lines import PLAIN, Missing, styled
+from pi_tui.widgets.session_pane import SessionPane
 
 __all__ = ["Transcript"]
 
@@ -44,27 +45,19 @@ LOAD_AROUND = 40
 """Items around the view whose bodies are asked for along with it."""
 
 
-class Transcript(LineView, can_focus=False):
+class Transcript(SessionPane, can_focus=False):
     """The conversation. `sync` has it look at what changed, `show` gives it another session."""
 
     DEFAULT_CSS = """
     Transcript { width: 1fr; height: 1fr; scrollbar-gutter: stable; }
     """
 
-    def __init__(
-        self,
-        store: SessionStore,
-        theme: Theme,
-        keymap: Mapping[str, str],
-        *,
-        id: str | None = None,  # noqa: A002  # Textual's name
-    ) -> None:
-        super().__init__(theme, keymap, id=id)
+    def __init__(self, store: SessionStore, theme: Theme, keymap: Mapping[str, str]) -> None:
+        super().__init__(store, theme, keymap, id="stream")
         self._keymap = keymap
         self.drawing = Drawing(store)
         self.following = True
         self.unseen = 0
-        self.store = store
         self._shown: list[Item] = []
         self._structure = -1
         self._heights = Heights()
@@ -74,7 +67,6 @@ class Transcript(LineView, can_focus=False):
         self._anchor = (0, 0)
         self._budget = Budget(DRAWING)
         self._placing = False
-        self._tick = 0
         self._next_sync = 0.0
         self._sync_waits = False
         self._asked: set[str] = set()

@@ -46,7 +46,7 @@ class TreeView(Vertical):
 
     def __init__(self, store: SessionStore, theme: Theme, keymap: Mapping[str, str]) -> None:
         super().__init__(id="tree-view")
-        self.session_tree = SessionTree(store, theme, keymap, id="tree")
+        self.session_tree = SessionTree(store, theme, keymap)
         self._rule = Rule(theme)
         self._preview = TreePreview(theme)
         self._whole = False

@@ -178,7 +178,7 @@ async def measure(name: str, run: Callable[[FakeSession], Awaitable[None]]) -> N
     app = PiApp(runtime, lambda fake: fake.new_session(), load_theme("dark", [bundled_folder()]))
     async with app.run_test(size=(100, 30)) as pilot:
         screen = app.get_default_screen()
-        while screen.live is None or screen._body is None:
+        while screen.live is None or screen.panes.body is None:
             await pilot.pause()
         await asyncio.sleep(0.5)
         gaps: list[float] = []
@@ -186,7 +186,7 @@ async def measure(name: str, run: Callable[[FakeSession], Awaitable[None]]) -> N
         Meter.begin()
         Meter.ended = (0.0, 0.0)
         await screen.work._bridge.call(lambda fake: run(next(iter(fake._sessions.values()))))
-        while screen._body.transcript._budget.exceeded or screen._body.transcript._sync_waits:  # noqa: ASYNC110
+        while screen.panes.body.transcript._budget.exceeded or screen.panes.body.transcript._sync_waits:  # noqa: ASYNC110
             await asyncio.sleep(0.01)
         if not Meter.ended[0]:
             Meter.end()

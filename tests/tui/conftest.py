@@ -127,7 +127,7 @@ OpenScreen: TypeAlias = Callable[..., AbstractAsyncContextManager[Screen]]
 @pytest.fixture(autouse=True)
 def messages_stay(monkeypatch: pytest.MonkeyPatch) -> None:
     """What the status line says for a moment is there until a slow machine has looked."""
-    monkeypatch.setattr("pi_tui.screens.main.ARMED_FOR", 3600.0)
+    monkeypatch.setattr("pi_tui.screens.telling.ARMED_FOR", 3600.0)
 
 
 @pytest.fixture

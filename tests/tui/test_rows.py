@@ -79,7 +79,7 @@ async def test_at_rest_nothing_is_drawn_and_nothing_ticks(open_screen, size):
     async with open_screen(size=size, entries=conversation(30)) as screen:
         await screen.main.live.say("wait")
         await screen.until(lambda: screen.prompt.running)
-        assert sum("_turn_spinner" in str(timer._callback) for timer in screen.main._timers) == 1
+        assert sum("turn_spinner" in str(timer._callback) for timer in screen.main._timers) == 1
         await screen.main.work.stop()
         await screen.idle()
         await screen.until(lambda: not running_timers(screen.main))

@@ -59,7 +59,7 @@ def nothing_moves(monkeypatch):
     monkeypatch.setattr("pi_tui.widgets.transcript.DRAWING", 3600.0)
     monkeypatch.setattr("pi_tui.items.words.datetime", Today)
     monkeypatch.setattr("pi_tui.live.SessionStore", functools.partial(SessionStore, clock=lambda: 0.0))
-    monkeypatch.setattr("pi_tui.screens.main.SPINNER_INTERVAL", 3600.0)
+    monkeypatch.setattr("pi_tui.screens.chrome.SPINNER_INTERVAL", 3600.0)
     monkeypatch.setattr("fake_runtime.MODEL", Model("demo", provider="demo", context_window=100_000))
     monkeypatch.setattr(ScrollBar, "renderer", staticmethod(_without_thumb))
     monkeypatch.setenv("HOME", "/home/ada")

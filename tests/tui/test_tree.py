@@ -136,7 +136,7 @@ async def test_the_turn_that_runs_says_so_and_the_cursor_stays(open_screen):
         await screen.until(lambda: screen.prompt.running)
         await screen.press("ctrl+t", "ctrl+t", "home")
         await screen.until(lambda: "0:0" in row_of(screen, "wait for it"))
-        screen.main._turn_spinner()
+        screen.main.chrome.turn_spinner()
         assert tree_of(screen).row.id == "u1"
         await screen.press("escape", "escape")
         await screen.until(screen.sees("■ You stopped"))

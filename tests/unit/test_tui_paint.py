@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from rich.style import Style
 
-from pi_tui.items.paint import beginning, one_line, wrapped
+from pi_tui.items.paint import beginning, line, one_line, wrapped
 
 PLAIN = Style()
 
@@ -53,3 +53,12 @@ def test_one_line_is_the_first_that_says_something(text: str, said: str):
 
 def test_one_line_of_a_huge_text_is_short():
     assert len(one_line(" " + "x" * 1_000_000)) <= 2000
+
+
+@pytest.mark.parametrize("width", range(1, 26))
+def test_a_line_that_is_cut_says_so_at_most_once(width: int):
+    parts = (" ‹Stream›", " │ ", " Tree ", " │ ", " Tools ")
+    text = line(width, [(part, PLAIN) for part in parts]).text
+    assert len(text) == width
+    assert text.count("…") <= 1
+    assert "".join(parts).startswith(text.rstrip().removesuffix("…"))
