@@ -310,9 +310,9 @@ class SessionStore:
                 self.queue = event
             case CompactionStart():
                 self.compacting_since = self.clock()
-            case CompactionEnd(error_message=error):
+            case CompactionEnd(reason, error_message=error):
                 self.compacting_since = None
-                if error:
+                if error and reason != "manual":  # whoever asked for it has the error for an answer
                     self.say(f"✗ not compacted: {error}")
             case InboxInserted() | InboxDiscarded() | InboxClaimed():
                 pass  # the queue as a whole is told in `queue_update`
@@ -396,8 +396,9 @@ class SessionStore:
             self._relabel(str(head.detail), entry.get("label"))
         before, self.leaf_id = self.leaf_id, entry.get("targetId") if head.type == "leaf" else head.id
         if head.type == "leaf" or head.parent_id != before:
-            self._learn(entry)
             self._rebuild()
+            self._learn(entry)  # which gives the body to its item, so that has to be there
+            self._make_room()
             return
         self.interrupted = False
         if head.detail == "assistant":
@@ -426,8 +427,9 @@ class SessionStore:
             if id_ not in self._counted:  # it may be loaded more than once
                 self._counted.add(id_)
                 self._cost += message.usage.cost.total
-            self.calls.wanted(message, item)
         if item is not None:
+            if isinstance(message, AssistantMessage):
+                self.calls.wanted(message, item)
             item.message, item.text = message, str(entry.get("summary", ""))
             item.version += 1
 
