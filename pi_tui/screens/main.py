@@ -167,12 +167,13 @@ class MainScreen(ReadingScreen):
         self._armed_timer = self.set_timer(ARMED_FOR, self._disarm) if message else None
         self._refresh_chrome()
 
-    def say(self, text: str) -> None:
-        """Say something that stays: in the stream, or before there is one for a moment."""
-        if self.live is None:
+    def say(self, text: str, live: LiveSession | None = None) -> None:
+        """Say something that stays: in the stream of a session, and for a moment where that is not seen."""
+        live = live or self.live
+        if live is not None:
+            live.store.say(text)
+        if live is not self.live or self._body is None or not self._body.transcript.display:
             self.tell(text)
-            return
-        self.live.store.say(text)
         self.sync()
 
     def restyle(self) -> None:
@@ -496,12 +497,13 @@ class MainScreen(ReadingScreen):
 
     def do(self, task: Coroutine[Any, Any, None]) -> None:
         """Run something beside the keys. What the runtime refuses is said in the stream."""
+        live = self.live
 
         async def guarded() -> None:
             try:
                 await task
             except PiError as error:
-                self.say(f"✗ {error}")
+                self.say(f"✗ {error}", live)
 
         self.run_worker(guarded())
 
