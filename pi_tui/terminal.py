@@ -223,6 +223,6 @@ def _reading_parser(debug: bool = False) -> KeyParser:
 
 def install() -> None:
     """Have Textual's terminal driver use all of these. It offers no other way in."""
-    linux_driver.XTermParser = _reading_parser  # type: ignore[attr-defined]
+    linux_driver.XTermParser = _reading_parser  # type: ignore[attr-defined, assignment]
     linux_driver.WriterThread = EnduringWriter  # type: ignore[attr-defined]
     linux_driver.getincrementaldecoder = enduring_decoder  # type: ignore[attr-defined, assignment]

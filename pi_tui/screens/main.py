@@ -21,6 +21,7 @@ from textual.widgets import Static
 from pi_trio.errors import PiError
 from pi_tui.hints import Hint, wants_argument
 from pi_tui.history import PromptHistory
+from pi_tui.keymap import keys_now
 from pi_tui.ladder import Situation, Step, clear_step, escape_step, exit_step
 from pi_tui.layout import Pane, arrange
 from pi_tui.outside import edit_outside
@@ -53,6 +54,9 @@ __all__ = ["MainScreen"]
 
 ARMED_FOR = 4.0
 """Seconds that a question in the status line waits for its second press."""
+
+_ANSWERING = ("app.interrupt", "app.clear", "app.exit")
+"""Whose keys answer such a question, beside the one that asked it."""
 
 SPINNER_INTERVAL = 1 / 8
 
@@ -96,6 +100,8 @@ class MainScreen(ReadingScreen):
         self._tools = False
         self._armed = ""
         self._armed_timer: Timer | None = None
+        self._last_key = ""
+        self._answers = {key for id_ in _ANSWERING for key in keys_now(id_, keymap).split(",") if key}
         self._message = ""
         self._tick = 0
 
@@ -190,8 +196,12 @@ class MainScreen(ReadingScreen):
         if self._body is not None:
             self._body.transcript.to_end()
 
-    def give_way(self) -> None:
-        """A key comes: drawing waits for it."""
+    def give_way(self, event: events.Key | events.Paste) -> None:
+        """A key comes: drawing waits for it, and a question that it does not answer is taken back."""
+        key = event.key if isinstance(event, events.Key) else ""
+        if self._armed and key != self._last_key and key not in self._answers:
+            self._disarm()
+        self._last_key = key
         if self._body is not None:
             self._body.transcript.give_way()
 
