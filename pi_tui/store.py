@@ -11,6 +11,8 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, assert_never
 
+from attrs import evolve
+
 from pi_trio.events import (
     AgentEnd,
     AgentEvent,
@@ -211,10 +213,8 @@ class SessionStore:
     @property
     def last_answer(self) -> str:
         """The text of the last answer on this path that has one and is loaded."""
-        answers = (
-            item.message for item in reversed(self.items) if isinstance(item.message, AssistantMessage)
-        )
-        return next((text for answer in answers if (text := text_of(answer.content).strip())), "")
+        said = (item.message for item in reversed(self.items) if isinstance(item.message, AssistantMessage))
+        return next((text for answer in said if (text := text_of(answer.content).strip())), "")
 
     @property
     def turn_number(self) -> int:
@@ -327,7 +327,7 @@ class SessionStore:
                     text_of(message.content) for message in messages if isinstance(message, UserMessage)
                 ]
             case SessionInfoChanged(name):
-                self.session = _renamed(self.session, name)
+                self.session = evolve(self.session, name=name)
             case ThinkingLevelChanged(level):
                 self.thinking_level = level
             case AutoRetryStart(attempt, most, delay, reason):
@@ -496,11 +496,4 @@ class SessionStore:
         self.items.append(item)
 
     def _timestamp(self, item: Item) -> str:
-        body = self.bodies.get(item.key)
-        return str(body.get("timestamp", "")) if body else ""
-
-
-def _renamed(session: SessionInfo, name: str | None) -> SessionInfo:
-    return SessionInfo(
-        id=session.id, path=session.path, cwd=session.cwd, name=name, parent_session=session.parent_session
-    )
+        return str(self.bodies.get(item.key, {}).get("timestamp", ""))

@@ -64,7 +64,7 @@ CALL = ToolCall("c1", "edit", {"path": "a.py"})
 
 def snapshot(**changes: Any) -> Snapshot:
     plain = Snapshot(
-        session=SessionInfo(id="s", path="/s.jsonl", cwd="/w"),
+        session=SessionInfo(id="s", path="/s.jsonl", cwd="/w", timestamp="2026-11-30"),
         epoch="e",
         seq=0,
         heads=(),
@@ -310,7 +310,7 @@ def test_small_things():
         InputReturned((UserMessage.of("back"),)),
         AutoRetryStart(1, 3, 2000, "overloaded"),
     )
-    assert store.session.name == "a name"
+    assert (store.session.name, store.session.timestamp) == ("a name", "2026-11-30")
     assert store.thinking_level == "high"
     assert store.returned == ["back"]
     assert store.retry is not None
