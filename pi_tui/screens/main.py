@@ -101,7 +101,7 @@ class MainScreen(Screen[None]):
         self._tree_keys = TreeKeys(self, theme)
         self.panes = Panes(self, theme, keymap, tree_shows)
         self.chrome = Chrome(self, theme, keymap)
-        self.telling = Telling(self)
+        self.telling = Telling(self, keymap)
         self.completing = Completing(self)
         self.stepping = Stepping(self)
 
@@ -158,12 +158,13 @@ class MainScreen(Screen[None]):
         """See `View`."""
         self.telling.tell(message)
 
-    def say(self, text: str) -> None:
-        """Say something that stays: in the stream, or before there is one for a moment."""
-        if self.live is None:
+    def say(self, text: str, live: LiveSession | None = None) -> None:
+        """Say something that stays: in the stream of a session, and for a moment where that is not seen."""
+        live = live or self.live
+        if live is not None:
+            live.store.say(text)
+        if live is not self.live or self.panes.body is None or not self.panes.body.transcript.display:
             self.tell(text)
-            return
-        self.live.store.say(text)
         self.sync()
 
     def restyle(self) -> None:
@@ -180,8 +181,9 @@ class MainScreen(Screen[None]):
         if self.panes.body is not None:
             self.panes.body.transcript.to_end()
 
-    def give_way(self) -> None:
-        """A key comes: drawing waits for it."""
+    def give_way(self, event: events.Key | events.Paste) -> None:
+        """A key comes: drawing waits for it, and a question that it does not answer is taken back."""
+        self.telling.key_comes(event.key if isinstance(event, events.Key) else "")
         if self.panes.body is not None:
             self.panes.body.transcript.give_way()
 
@@ -206,12 +208,13 @@ class MainScreen(Screen[None]):
 
     def do(self, task: Coroutine[Any, Any, None]) -> None:
         """Run something beside the keys. What the runtime refuses is said in the stream."""
+        live = self.live
 
         async def guarded() -> None:
             try:
                 await task
             except PiError as error:
-                self.say(f"✗ {error}")
+                self.say(f"✗ {error}", live)
 
         self.run_worker(guarded())
 
