@@ -11,7 +11,8 @@ import stat
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from importlib.metadata import PackageNotFoundError, version
+from importlib import import_module
+from importlib.metadata import PackageNotFoundError, entry_points, version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal, TypeAlias
@@ -246,6 +247,14 @@ def _terminal(_setup: Setup) -> Iterator[Finding]:
         yield Finding("ok", f"{name}, {size.columns}x{size.lines}, {colours}")
 
 
+def _screen(setup: Setup) -> Iterator[Finding]:
+    """The screen is another package, which looks at its own files: it is found as a program, not imported."""
+    for program in entry_points(group="console_scripts", name="pi-tui"):
+        yield from import_module(program.module).examine(setup.config)
+        return
+    yield Finding("ok", "pi-tui is not installed here")
+
+
 def _ripgrep(_setup: Setup) -> Iterator[Finding]:
     beside = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
     program = shutil.which("rg", path=beside)
@@ -277,6 +286,7 @@ CHECKS: dict[str, Check] = {
     "model": _model,
     "proxy": _proxy,
     "terminal": _terminal,
+    "screen": _screen,
     "ripgrep": _ripgrep,
     "shell": _shell,
 }

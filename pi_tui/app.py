@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from pi_trio.remote.interface import Runtime, Snapshot
     from pi_tui.terminal import GroundTold
+    from pi_tui.tree_shown import Show
 
 __all__ = ["Ask", "PiApp"]
 
@@ -42,7 +43,7 @@ class PiApp(App[None]):
     `themes` are those that can be chosen instead of `theme`, which `choice` means now;
     `save_theme` keeps another choice, and is called in a thread. `notices` are told first.
     `history` has the prompts of earlier runs; `editor` is the command of the user's own editor, if
-    one was chosen.
+    one was chosen. `tree_shows` is what the session tree shows at first.
 
     After the app has ended, `failure` is what the runtime raised or what kept it from
     starting, and `resume` the id of a session that has a file.
@@ -66,6 +67,7 @@ class PiApp(App[None]):
         settle: Callable[[Ask], Awaitable[None]] | None = None,
         history: PromptHistory | None = None,
         editor: str | None = None,
+        tree_shows: Show = "turns",
     ) -> None:
         super().__init__(ansi_color=True)  # known before the theme is, since NO_COLOR is decided here
         self.failure: BaseException | None = None
@@ -82,7 +84,7 @@ class PiApp(App[None]):
         self._theme = theme
         self._notices = notices
         self._history = history or PromptHistory()
-        self._main = MainScreen(theme, self._keymap_chosen, self._history, editor)
+        self._main = MainScreen(theme, self._keymap_chosen, self._history, editor, tree_shows)
         self.theming = Theming(
             self, theme, themes or Themes([bundled_folder()]), choice or theme.name, self._main.say
         )

@@ -25,6 +25,7 @@ __all__ = [
     "keys_now",
     "keys_of",
     "load_keymap",
+    "unknown_actions",
 ]
 
 Area: TypeAlias = Literal[
@@ -252,6 +253,16 @@ def load_keymap(path: Path) -> dict[str, str]:
 
     Ids that belong to other parts of pi are passed over. Raises `ConfigError`.
     """
+    return _overrides(_read(path), path)
+
+
+def unknown_actions(path: Path) -> list[str]:
+    """A sentence for each id in the file that is no action here. Raises `ConfigError`."""
+    known = {key.id for key in KEYS}
+    return [f"{path}: `{action}` is no action of pi-tui" for action in _read(path) if action not in known]
+
+
+def _read(path: Path) -> Mapping[str, Any]:
     try:
         data = json.loads(path.read_text("utf-8"))
     except FileNotFoundError:
@@ -260,7 +271,7 @@ def load_keymap(path: Path) -> dict[str, str]:
         raise ConfigError(f"{path}: cannot be read as key bindings: {error}") from None
     if not isinstance(data, dict):
         raise ConfigError(f"{path}: key bindings are a JSON object")
-    return _overrides(data, path)
+    return data
 
 
 def _overrides(data: Mapping[str, Any], path: Path) -> dict[str, str]:

@@ -8,7 +8,7 @@ import os
 import signal
 import sys
 import traceback
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING
@@ -24,11 +24,12 @@ from pi_trio.text import sanitise
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from pi_trio.doctor import Finding
     from pi_trio.remote.interface import Runtime, Snapshot
     from pi_trio.resources.config import RuntimeConfig
     from pi_tui.app import Ask, PiApp
 
-__all__ = ["main", "run_app"]
+__all__ = ["examine", "main", "run_app"]
 
 _SERVED_AT = "127.0.0.1:7718"
 
@@ -111,6 +112,13 @@ def _report(app: PiApp, status: int, again: str) -> int:
         sys.stdout.write(f"{answer}\n\n" if answer else "")
         sys.stdout.write(f"To go on with it:\n{again} --session {app.resume}\n")
     return status
+
+
+def examine(config: RuntimeConfig) -> Iterator[Finding]:
+    """What `pi-trio doctor` says about the screen's own files: it finds this beside the program."""
+    from pi_tui.screen_check import examine_screen
+
+    return examine_screen(config, _theme_folders(config))
 
 
 def _has_screen() -> bool:
@@ -221,6 +229,7 @@ def _make_app(namespace: argparse.Namespace, config: RuntimeConfig) -> PiApp:
         messages=namespace.messages,
         history=PromptHistory(None if config.no_session else config.agent_dir / "prompt-history.jsonl"),
         editor=config.settings.external_editor,
+        tree_shows=config.settings.tree_filter_mode,
     )
     if namespace.attach:
         from pi_tui.attached import choose_attached, open_attached

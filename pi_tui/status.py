@@ -29,6 +29,9 @@ SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 HIGH, FULL = 70, 90
 """Percent of the context from which on its share is coloured."""
 
+NEAR_LIMIT = 0.8
+"""The part of a limit on cost from which on what was spent is coloured."""
+
 
 @frozen
 class Part:
@@ -204,6 +207,10 @@ def _context(store: SessionStore, theme: Theme) -> Part:
 
 def _cost(store: SessionStore, theme: Theme) -> Part:
     cost, complete = store.cost
+    if store.max_cost is not None:
+        near = store.spent >= NEAR_LIMIT * store.max_cost
+        limited = f"{money(store.spent)} / {money(store.max_cost)}"
+        return Part(((limited, theme["warning" if near else "muted"]),), 1 if near else 4)
     if not cost and not complete:
         return Part((), 4)  # nothing is known yet: no figure is better than a wrong one
     if not cost and store.model.cost is None:

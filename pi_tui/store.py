@@ -126,6 +126,7 @@ class SessionStore:
         self._unseen_answers = {head.id for head in snapshot.heads if is_answer(head)}
         self._counted: set[str] = set()
         self._cost = 0.0
+        self.spent, self.max_cost = snapshot.spent, snapshot.max_cost
         self.labels = dict(snapshot.labels)
         self.outline = Outline(snapshot.heads)
         self._items: dict[str, Item] = {}
@@ -175,6 +176,7 @@ class SessionStore:
         """Take over what a command may have changed and no event tells."""
         self.model, self.thinking_level = snapshot.model, snapshot.thinking_level
         self.mode, self.session, self.notice = snapshot.mode, snapshot.session, snapshot.notice
+        self.spent, self.max_cost = snapshot.spent, snapshot.max_cost
         self._renew_welcome()
 
     def look_around(self, surroundings: Surroundings | None) -> None:
@@ -296,8 +298,10 @@ class SessionStore:
             case MessageUpdate(piece, _):
                 self._grow(piece)
             case MessageEnd(message):
-                if isinstance(message, AssistantMessage) and message.stop_reason == "error":
-                    self._drop_live()  # what is tried again has no entry that would replace it
+                if isinstance(message, AssistantMessage):
+                    self.spent += message.usage.cost.total
+                    if message.stop_reason == "error":
+                        self._drop_live()  # what is tried again has no entry that would replace it
             case ToolExecutionStart():
                 self.calls.start(event)
             case ToolExecutionUpdate():
@@ -310,8 +314,10 @@ class SessionStore:
                 self.queue = event
             case CompactionStart():
                 self.compacting_since = self.clock()
-            case CompactionEnd(error_message=error):
+            case CompactionEnd(result=result, error_message=error):
                 self.compacting_since = None
+                if result is not None and result.usage is not None:
+                    self.spent += result.usage.cost.total
                 if error:
                     self.say(f"✗ not compacted: {error}")
             case InboxInserted() | InboxDiscarded() | InboxClaimed():

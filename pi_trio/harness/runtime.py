@@ -562,6 +562,8 @@ class LocalRuntime(Offers):
             questions=hosted.questions.open,
             shell_running=hosted.shell.running,
             unsaved=session.unsaved,
+            spent=harness.spending.cost,
+            max_cost=harness.options.limits.max_cost,
             notice=notice_of(self.config, self.registry, harness.model),
             findings=(
                 *hosted.replacements,

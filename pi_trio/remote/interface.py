@@ -78,7 +78,8 @@ class Snapshot:
     `unsaved` counts the entries that there was no room for yet on the disk.
     `findings` are sentences about what was odd in the file. `notice` says what a person should
     know before the first prompt, such as which credential was found. `questions` wait for `Runtime.answer`.
-    `labels` are those of entries, by id.
+    `labels` are those of entries, by id. `spent` is what `max_cost` limits, in US dollars: all requests
+    since the session was opened; None is no limit.
     """
 
     session: SessionInfo
@@ -99,6 +100,8 @@ class Snapshot:
     questions: tuple[Question, ...] = ()
     shell_running: bool = False
     unsaved: int = 0
+    spent: float = 0.0
+    max_cost: float | None = None
     notice: str = ""
     findings: tuple[str, ...] = ()
 

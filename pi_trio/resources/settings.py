@@ -13,7 +13,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any, TypeAlias, TypeVar, get_args, get_type_hints
+from typing import Annotated, Any, Literal, TypeAlias, TypeVar, get_args, get_type_hints
 
 import attrs
 from attrs import field, frozen
@@ -30,6 +30,9 @@ __all__ = ["GLOBAL_ONLY", "Check", "GateSettings", "Retry", "Settings", "load_se
 
 
 T = TypeVar("T", bound=attrs.AttrsInstance)
+TreeFilter: TypeAlias = Literal["turns", "default", "no-tools", "user-only", "labeled-only", "all"]
+"""What has a row in the session tree: each turn, or entries of some kinds."""
+
 Check: TypeAlias = Callable[[Any], str | None]
 """Says what a value must be, or None if it is that."""
 
@@ -169,6 +172,9 @@ class Settings:
     shell_path: Annotated[str | None, _text, "the shell of the bash tool"] = None
     shell_command_prefix: Annotated[str | None, _text, "a line before each command of the bash tool"] = None
     theme: Annotated[str, _text, "the colours of the screen"] = "system"
+    tree_filter_mode: Annotated[TreeFilter, _one_of(TreeFilter), "what the session tree shows at first"] = (
+        "turns"
+    )
     external_editor: Annotated[
         str | None, _text, "the command that edits a prompt; without it, that in $VISUAL or $EDITOR"
     ] = None
@@ -190,7 +196,7 @@ class Settings:
 
 _PI_ONLY = """
     $schema modelThinkingLevels thinkingBudgets enabledModels hideThinkingBlock showCacheMissNotices
-    cacheWarming doubleEscapeAction treeFilterMode codemode
+    cacheWarming doubleEscapeAction codemode
     sessionShareDestination branchSummary.skipPrompt quietStartup tuiMode
     fullscreenExitOutput fullscreenScrollbar fullscreenCopyOnSelect fullscreenWheelScrollLines
     editorPaddingX outputPad autocompleteMaxVisible showHardwareCursor terminal images markdown

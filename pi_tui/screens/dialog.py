@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
+from textual import events
 from textual.app import ComposeResult
 from textual.screen import ModalScreen
 from textual.strip import Strip
@@ -14,7 +15,7 @@ from pi_tui.theme import Theme
 from pi_tui.widgets.chrome import KeyRows, Rule
 from pi_tui.widgets.lines import LineView
 
-__all__ = ["DEAF", "Details", "Dialog"]
+__all__ = ["DEAF", "Composed", "Details", "Dialog"]
 
 T = TypeVar("T")
 
@@ -22,7 +23,20 @@ DEAF = 0.4
 """Seconds in which a dialog that comes by itself takes no answer: what was being typed must not be one."""
 
 
-class Dialog(ModalScreen[T]):
+class Composed(ModalScreen[T]):
+    """Takes no key before its parts are there: keys can come as fast as a hand holds one down."""
+
+    async def on_event(self, event: events.Event) -> None:
+        """See `Screen`."""
+        if self.children or not isinstance(event, events.Key | events.Paste):
+            await super().on_event(event)
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """See `Screen`: bindings go another way than keys."""
+        return bool(self.children)
+
+
+class Dialog(Composed[T]):
     """Gives None when it is left. `clock` gives seconds; only its differences count."""
 
     DEFAULT_CSS = """
@@ -61,7 +75,8 @@ class Dialog(ModalScreen[T]):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Answers are not heard at first."""
-        return action not in self.answers or self._clock() - self._shown_at >= self._deaf
+        heard = action not in self.answers or self._clock() - self._shown_at >= self._deaf
+        return heard and super().check_action(action, parameters)
 
     def draw(self, look: Look) -> Sequence[Strip]:
         """What there is to read."""

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from pi_tui.live import LiveSession
     from pi_tui.store import SessionStore
     from pi_tui.tree_rows import Row
+    from pi_tui.tree_shown import Show
     from pi_tui.widgets.session_tree import SessionTree
     from pi_tui.widgets.tool_pane import ToolPane
     from pi_tui.widgets.tree_view import TreeView
@@ -81,9 +82,15 @@ class MainScreen(ReadingScreen):
             self.live = live
 
     def __init__(
-        self, theme: Theme, keymap: Mapping[str, str], history: PromptHistory, editor: str | None = None
+        self,
+        theme: Theme,
+        keymap: Mapping[str, str],
+        history: PromptHistory,
+        editor: str | None = None,
+        tree_shows: Show = "turns",
     ) -> None:
         super().__init__()
+        self._tree_shows = tree_shows
         self._history = history
         self._editor = editor
         self._theme = theme
@@ -138,6 +145,7 @@ class MainScreen(ReadingScreen):
 
         if self._body is None:
             self._body = Body(store, self._theme, self._keymap)
+            self._body.tree_pane.begin_with(self._tree_shows)
             bar = FindBar(self._keymap)
             await self.mount(self._body, bar, before="#blank")
             await self.query_one("#blank").remove()

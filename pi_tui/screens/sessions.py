@@ -9,13 +9,13 @@ from attrs import evolve, frozen
 from textual import events, work
 from textual.app import ComposeResult
 from textual.binding import BindingType
-from textual.screen import ModalScreen
 from textual.widgets import Input
 
 from pi_trio.errors import PiError
 from pi_tui.items.paint import one_line
 from pi_tui.keymap import hint
 from pi_tui.open_sessions import State, state_of
+from pi_tui.screens.dialog import Composed
 from pi_tui.session_rows import SessionRow, threaded
 from pi_tui.theme import Theme
 from pi_tui.widgets.chrome import KeyRows, Rule
@@ -51,7 +51,7 @@ class Choice:
     folder: str = ""
 
 
-class SessionsScreen(ModalScreen[Choice | None]):
+class SessionsScreen(Composed[Choice | None]):
     """Letters search; everything else is done with the keys of the table. `close` ends an open session."""
 
     DEFAULT_CSS = """

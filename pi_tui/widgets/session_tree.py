@@ -124,6 +124,10 @@ class SessionTree(LineView, can_focus=True):
             self._lay_out()
             self.set_line_count(len(self.rows) * self._lines_per_row + HEAD)
 
+    def begin_with(self, show: Show) -> None:
+        """What is shown at first."""
+        self.rows.choose(show)
+
     def to_leaf(self) -> None:
         """Put the cursor on where the session is."""
         self._move_to(self.rows.index(self.store.leaf_id) or 0)

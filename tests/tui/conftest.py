@@ -21,6 +21,7 @@ from pi_tui.app import Ask, PiApp
 from pi_tui.history import PromptHistory
 from pi_tui.screens.main import MainScreen
 from pi_tui.theme import bundled_folder, load_theme
+from pi_tui.tree_shown import Show
 from pi_tui.widgets.body import Body
 from pi_tui.widgets.chrome import StatusLine
 from pi_tui.widgets.prompt import Prompt
@@ -143,6 +144,7 @@ def open_screen() -> OpenScreen:
         settle: Settle | None = None,
         ready: bool = True,
         history: PromptHistory | None = None,
+        tree_shows: Show = "turns",
     ) -> AsyncIterator[Screen]:
         runtimes: list[FakeRuntime] = []
 
@@ -153,7 +155,14 @@ def open_screen() -> OpenScreen:
                 yield opened
 
         chosen = load_theme(theme, [bundled_folder()])
-        app = PiApp(runtime, lambda opened: opened.new_session(), chosen, settle=settle, history=history)
+        app = PiApp(
+            runtime,
+            lambda opened: opened.new_session(),
+            chosen,
+            settle=settle,
+            history=history,
+            tree_shows=tree_shows,
+        )
         try:
             async with app.run_test(size=size) as pilot:
                 screen = Screen(app, pilot, runtimes)

@@ -85,6 +85,7 @@ class FakeSession:
         self.level = "off"
         self.model = MODEL
         self.mode: GateMode = "auto"
+        self.max_cost: float | None = None
         self.idle = trio.Event()
         self.summarised = trio.Event()
         self.idle.set()
@@ -181,6 +182,7 @@ class FakeRuntime:
             shell_running=session.shell is not None,
             notice=f"{session.model.reference} · no key needed",
             mode=session.mode,
+            max_cost=session.max_cost,
             labels={
                 entry["targetId"]: entry["label"]
                 for entry in session.entries.values()
@@ -311,6 +313,9 @@ class FakeRuntime:
         session = self._sessions[session_id]
         session.model = next(model for model in MODELS if reference in (model.reference, model.id))
         return session.model
+
+    async def limit_cost(self, session_id: str, dollars: float) -> None:
+        self._sessions[session_id].max_cost = dollars
 
     async def set_mode(self, session_id: str, mode: GateMode) -> None:
         self._sessions[session_id].mode = mode

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 from fake_runtime import conversation
 
+from pi_tui.widgets.chrome import StatusLine
+
 pytestmark = pytest.mark.asyncio
 
 ATTACKS = (
@@ -229,3 +231,22 @@ async def test_the_prompt_has_the_keys_from_the_first_frame_on(open_screen):
     async with open_screen(ready=False) as screen:
         assert screen.main.focused is screen.prompt
         assert "enter edit" not in screen.status
+
+
+async def test_a_limit_on_cost_stands_beside_what_was_spent(open_screen):
+    """From 80 % on it is coloured. An answer of the fake costs a cent."""
+    async with open_screen() as screen:
+        warning = screen.main._theme["warning"]
+
+        def colour(text: str) -> object:
+            parts = screen.main.query_one(StatusLine).parts
+            return next((part.spans[0][1] for part in parts if part.spans and part.spans[0][0] == text), None)
+
+        session_id = screen.main.live.id
+        await screen.runtime_call(lambda runtime: runtime.limit_cost(session_id, 0.022))
+        await screen.main.live.adopt()
+        await screen.send("one")
+        await screen.until(lambda: colour("$0.01 / $0.02") not in (None, warning))
+        await screen.idle()
+        await screen.send("two")
+        await screen.until(lambda: colour("$0.02 / $0.02") == warning)

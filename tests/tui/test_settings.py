@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from textual import events
 
 from pi_tui.screens.settings import SettingsScreen
 
@@ -112,3 +113,13 @@ async def test_the_command_opens_the_form(open_screen, tmp_path):
         await screen.until(lambda: screen.app.screen is screen.main)
         await screen.send("/settings retry.maxRetries")
         await screen.until(screen.sees("how often at most"))
+
+
+@pytest.mark.parametrize("keys", ["f2 f2", "f2 x", "ctrl+s down", "ctrl+s x"])
+async def test_a_key_that_comes_before_the_parts_of_a_dialog_breaks_nothing(open_screen, keys):
+    async with open_screen() as screen:
+        for key in keys.split():
+            screen.app.post_message(events.Key(key, key if len(key) == 1 else None))
+        await screen.until(lambda: len(screen.app.screen_stack) > 1)
+        await screen.pilot.pause()
+        assert screen.app.return_code is None

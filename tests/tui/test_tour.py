@@ -36,8 +36,8 @@ async def test_what_the_tour_says_is_seen(picture, tmp_path, monkeypatch):
 
     monkeypatch.chdir(tmp_path)  # the walk goes elsewhere; this brings us back
     await picture.walk(tmp_path, see)
-    assert "├─A 2 in src/water.py" in seen["screen"]
-    assert "•└─B 2 in src/water.py" in seen["screen"]
+    assert "├─A 2 …replace > 2 by > 3" in seen["screen"]
+    assert "•└─B 2 …replace > 3 by >= 3" in seen["screen"]
     assert "⎇ B/2" in seen["screen"]
     assert "You stopped turn 4." in seen["stopped"]
     assert "empty enter goes on" in seen["stopped"]

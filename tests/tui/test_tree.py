@@ -106,6 +106,14 @@ async def test_branches_that_begin_alike_show_where_they_differ(open_screen):
         assert "1 something else" in rows[2]
 
 
+async def test_the_setting_says_what_is_shown_at_first(open_screen):
+    async with open_screen(entries=branched(), tree_shows="user-only") as screen:
+        await maximise(screen)
+        await screen.until(screen.sees("show: prompts"))
+        await screen.until(screen.sees("said three"))
+        assert "↳" not in screen.text()
+
+
 async def test_a_turn_shows_the_label_of_an_entry_in_it(open_screen):
     entries = [
         *branched(),

@@ -308,6 +308,23 @@ def test_what_is_wrong_is_told_with_what_to_do(home: Path, capsys: pytest.Captur
         assert words in out
 
 
+def test_the_screens_own_files_are_looked_at(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """CF-01: key bindings and themes, by file and key."""
+    themes = home / "themes"
+    themes.mkdir(parents=True)
+    (themes / "odd.json").write_text('{"name": "odd", "colors": {}}')
+    keys = home / "keybindings.json"
+    keys.write_text('{"app.session.rename": "ctrl+x", "app.session.delete": "ctrl+x", "app.nothing": "f9"}')
+    main(["doctor"])
+    out = capsys.readouterr().out
+    assert f"! screen: {themes / 'odd.json'}: " in out
+    assert f"! screen: {keys}: `app.nothing` is no action of pi-tui" in out
+    assert "! screen: keybindings.json: ctrl+x is given to both app.session.rename" in out
+    keys.write_text("{")
+    assert main(["doctor"]) == 1
+    assert f"BAD screen: {keys}: cannot be read as key bindings" in capsys.readouterr().out
+
+
 def test_broken_settings_do_not_stop_the_doctor(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     home.mkdir()
     (home / "settings.json").write_text("{")
