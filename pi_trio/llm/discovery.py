@@ -9,7 +9,9 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
+from urllib.parse import urlsplit
 
 import trio
 from attrs import frozen
@@ -30,6 +32,7 @@ WITHIN = 0.1
 _API = "openai-completions"
 _UNTOLD_WINDOW = 4096  # what these servers give a model when nobody chose
 _ANSWER = 16_384
+_PORTS = {"http": 80, "https": 443}
 
 
 @frozen
@@ -72,6 +75,9 @@ def local_servers(environ: Mapping[str, str] = os.environ) -> tuple[LocalServer,
 
 async def discover(servers: Iterable[LocalServer], within: float = WITHIN) -> tuple[Provider, ...]:
     """The servers that answer within so many seconds, with what they serve."""
+    asked = await _there(tuple(servers), within)
+    if not asked:
+        return ()
     import httpx  # noqa: F401 - loading it is not the servers' time
 
     found: dict[str, Provider] = {}
@@ -87,12 +93,31 @@ async def discover(servers: Iterable[LocalServer], within: float = WITHIN) -> tu
                 server.id, server.name, tuple(models), base_url=f"{server.root}/v1", api=_API, keys=keys
             )
 
-    asked = tuple(servers)
     with trio.move_on_after(within):
         async with trio.open_nursery() as nursery:
             for server in asked:
                 nursery.start_soon(ask, server)
     return tuple(found[server.id] for server in asked if server.id in found)
+
+
+async def _there(servers: Sequence[LocalServer], within: float) -> list[LocalServer]:
+    """Those that take a connection: mostly none, and that is told sooner than the HTTP library is loaded."""
+    there: set[str] = set()
+
+    async def connect(server: LocalServer) -> None:
+        with suppress(OSError, ValueError):  # nobody there, or no address at all
+            parts = urlsplit(server.root)
+            stream = await trio.open_tcp_stream(
+                parts.hostname or "", parts.port or _PORTS.get(parts.scheme, 80)
+            )
+            await trio.aclose_forcefully(stream)
+            there.add(server.id)
+
+    with trio.move_on_after(within):
+        async with trio.open_nursery() as nursery:
+            for server in servers:
+                nursery.start_soon(connect, server)
+    return [server for server in servers if server.id in there]
 
 
 # ------------------------------------------------------------------ Ollama

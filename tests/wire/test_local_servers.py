@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 from collections.abc import Callable, Mapping
 from functools import partialmethod
 from pathlib import Path
@@ -114,6 +116,21 @@ async def test_what_is_no_such_server_is_not_one(server_of, serve) -> None:
     ]
     assert await discover(servers) == ()
     await slow.none_open()
+
+
+def test_where_nobody_is_the_http_library_is_not_loaded() -> None:
+    """The screen asks at its start, beside the first key."""
+    script = """if True:
+        import sys
+        import trio
+        from attrs import evolve
+        from pi_trio.llm.discovery import discover, local_servers
+        roots = ("http://127.0.0.1:1", "http://127.0.0.1:none", "ftp://", "http://[")
+        servers = [evolve(each, root=root) for root in roots for each in local_servers({})]
+        assert trio.run(discover, servers) == ()
+        sys.exit("httpx" in sys.modules)
+    """
+    assert subprocess.run([sys.executable, "-c", script]).returncode == 0
 
 
 @pytest.mark.parametrize(
