@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from textual.timer import Timer
 
 if TYPE_CHECKING:
-    from pi_tui.screens.main import MainScreen
+    from pi_tui.screens.view import SessionView
 
 __all__ = ["ARMED_FOR", "Telling"]
 
@@ -18,7 +18,7 @@ ARMED_FOR = 4.0
 class Telling:
     """`message` is what is said now, and `armed` the question that the next press would answer."""
 
-    def __init__(self, screen: MainScreen) -> None:
+    def __init__(self, screen: SessionView) -> None:
         self.message = ""
         self.armed = ""
         self._screen = screen
