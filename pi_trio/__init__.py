@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from pi_trio.compaction.plan import CompactionSettings as CompactionSettings
     from pi_trio.errors import BusyError as BusyError
     from pi_trio.errors import ConfigError as ConfigError
+    from pi_trio.errors import ConnectionLostError as ConnectionLostError
     from pi_trio.errors import LimitError as LimitError
     from pi_trio.errors import PiError as PiError
     from pi_trio.errors import ProviderError as ProviderError
@@ -85,6 +86,7 @@ _HOMES = {
     "errors": [
         "BusyError",
         "ConfigError",
+        "ConnectionLostError",
         "LimitError",
         "PiError",
         "ProviderError",

@@ -123,11 +123,13 @@ def _sessions(setup: Setup) -> Iterator[Finding]:
     free = shutil.disk_usage(there).free
     if free < _LITTLE_SPACE:
         yield Finding("odd", f"{there} has only {free >> 20} MiB left", "Make room, or name a --session-dir.")
-    if not os.access(there, os.W_OK):
-        yield Finding(
-            "bad", f"{there} cannot be written", "Mend its rights, or keep sessions in a --session-dir."
-        )
-    elif not _locks(there):
+    try:
+        locks = _locks(there)
+    except OSError as error:
+        told = f"{there} cannot be written: {error.strerror}"
+        yield Finding("bad", told, "Mend its rights, or keep sessions in a --session-dir.")
+        return
+    if not locks:
         yield Finding("bad", f"{there} has no file locks", "Keep sessions on another disk: --session-dir.")
     else:
         count = sum(1 for _ in folder.glob("*.jsonl" if setup.config.session_dir else "*/*.jsonl"))
@@ -135,6 +137,7 @@ def _sessions(setup: Setup) -> Iterator[Finding]:
 
 
 def _locks(folder: Path) -> bool:
+    """Whether a file there can be locked. Raises `OSError` if none can be made."""
     with tempfile.TemporaryFile(dir=folder) as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -124,7 +124,7 @@ class PiApp(App[None]):
     async def on_event(self, event: events.Event) -> None:
         """Everything from the terminal comes through here; before the first frame it waits for the prompt."""
         if isinstance(event, events.Key | events.Paste):
-            self._main.give_way()
+            self._main.give_way(event)
             if not self._started and not event.is_forwarded:
                 self._typed_early.append(event)
                 return

@@ -19,7 +19,7 @@ from pi_trio.messages import (
 )
 from pi_trio.text import sanitise
 from pi_tui.bodies import message_of
-from pi_tui.shown import Call, Item
+from pi_tui.shown import Item
 
 __all__ = ["Query", "entry_says", "item_text"]
 
@@ -54,14 +54,14 @@ class Query:
         return bool(self.text) and (self.text in where or self.text in _SIGNS.sub("", where))
 
 
-def item_text(item: Item, calls: Mapping[str, Call]) -> str:
+def item_text(item: Item) -> str:
     """All that an item says, in the words of whoever said it."""
     if item.message is None:
         return item.text
     parts = [_said(item.message)]
     if isinstance(item.message, AssistantMessage):
         for wanted in item.message.tool_calls:
-            call = calls.get(wanted.id)
+            call = item.calls.get(wanted.id)
             parts += [_wanted(wanted.name, wanted.arguments), call.output if call is not None else ""]
     return sanitise("\n\n".join(part.strip("\n") for part in parts if part.strip()))
 

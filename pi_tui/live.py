@@ -40,6 +40,9 @@ class LiveSession:
         self.store = SessionStore(subscription.snapshot)
         self.unseen = False
         """Whether a run has ended since somebody looked."""
+        self.stopping = False
+        self.summarising = False
+        """What the screen has asked of it and waits for: that a run stops, a summary of a branch."""
 
     @classmethod
     async def open(

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from pi_trio.cli.attaching import add_token_argument, refuse_runtime_options
 from pi_trio.cli.listening import add_encryption_arguments
 from pi_trio.cli.options import add_session_arguments, make_parser, open_chosen_session, parse, runtime_config
+from pi_trio.cli.start import run_program
 from pi_trio.cli.status import ended_by
 from pi_trio.errors import PiError, UsageError
 from pi_trio.text import sanitise
@@ -41,8 +42,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     if sys.platform == "win32":
         sys.exit("pi-tui needs Linux or macOS; on Windows please run it inside WSL.")
+    return run_program(partial(_main, sys.argv[1:] if argv is None else argv))
+
+
+def _main(argv: Sequence[str]) -> int:
     parser = _parser()
-    argv = sys.argv[1:] if argv is None else argv
     namespace = parse(parser, argv)
     try:
         if namespace.serve is None and not _has_screen():

@@ -37,7 +37,8 @@ def state_of(live: LiveSession) -> State:
     store = live.store
     if store.questions:
         return State.ASKS
-    if store.running or store.summarising or (store.shell is not None and store.shell.running):
+    shell = store.shell is not None and store.shell.running
+    if store.running or store.summarising or live.summarising or shell:
         return State.RUNNING
     if not live.unseen:
         return State.IDLE

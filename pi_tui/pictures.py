@@ -14,6 +14,7 @@ from urllib.parse import unquote, urlsplit
 from pi_trio.errors import UsageError
 from pi_trio.images import read_header
 from pi_trio.plain_file import read_plain_file
+from pi_trio.written_path import home_expanded
 
 if TYPE_CHECKING:
     from pi_trio.messages import ImageContent
@@ -37,11 +38,12 @@ def pasted_image(text: str) -> Path | None:
     text = text.strip()
     if not text or len(text) > _LONGEST or "\n" in text:
         return None
-    path = Path(_unquoted(text)).expanduser() if text.startswith("~") else Path(_unquoted(text))
     try:
+        unquoted = _unquoted(text)
+        path = home_expanded(unquoted) if text.startswith("~") else Path(unquoted)
         is_image = path.suffix.lower() in _SUFFIXES and path.is_absolute() and path.is_file()
     except (OSError, ValueError):
-        return None  # too long for a name, or with a NUL in it: not a path
+        return None  # too long for a name, with a NUL in it, or half an address: not a path
     return path if is_image else None
 
 

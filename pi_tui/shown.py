@@ -17,7 +17,10 @@ CallState: TypeAlias = Literal["waiting", "running", "done", "failed", "stopped"
 
 @define(eq=False)
 class Item:
-    """One stretch of the transcript. `ids` are the entries that it shows, the first names it."""
+    """One stretch of the transcript. `ids` are the entries that it shows, the first names it.
+
+    `calls` are those of the answer that it shows, by their ids.
+    """
 
     key: str
     kind: ItemKind
@@ -25,6 +28,7 @@ class Item:
     message: AgentMessage | None = None
     text: str = ""
     version: int = 0
+    calls: dict[str, Call] = field(factory=dict)
 
     @property
     def missing(self) -> bool:

@@ -11,6 +11,8 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, assert_never
 
+from attrs import evolve
+
 from pi_trio.events import (
     AgentEnd,
     AgentEvent,
@@ -211,10 +213,8 @@ class SessionStore:
     @property
     def last_answer(self) -> str:
         """The text of the last answer on this path that has one and is loaded."""
-        answers = (
-            item.message for item in reversed(self.items) if isinstance(item.message, AssistantMessage)
-        )
-        return next((text for answer in answers if (text := text_of(answer.content).strip())), "")
+        said = (item.message for item in reversed(self.items) if isinstance(item.message, AssistantMessage))
+        return next((text for answer in said if (text := text_of(answer.content).strip())), "")
 
     @property
     def turn_number(self) -> int:
@@ -314,11 +314,11 @@ class SessionStore:
                 self.queue = event
             case CompactionStart():
                 self.compacting_since = self.clock()
-            case CompactionEnd(result=result, error_message=error):
+            case CompactionEnd(reason, result, error_message=error):
                 self.compacting_since = None
                 if result is not None and result.usage is not None:
                     self.spent += result.usage.cost.total
-                if error:
+                if error and reason != "manual":  # whoever asked for it has the error for an answer
                     self.say(f"✗ not compacted: {error}")
             case InboxInserted() | InboxDiscarded() | InboxClaimed():
                 pass  # the queue as a whole is told in `queue_update`
@@ -327,7 +327,7 @@ class SessionStore:
                     text_of(message.content) for message in messages if isinstance(message, UserMessage)
                 ]
             case SessionInfoChanged(name):
-                self.session = _renamed(self.session, name)
+                self.session = evolve(self.session, name=name)
             case ThinkingLevelChanged(level):
                 self.thinking_level = level
             case AutoRetryStart(attempt, most, delay, reason):
@@ -402,8 +402,9 @@ class SessionStore:
             self._relabel(str(head.detail), entry.get("label"))
         before, self.leaf_id = self.leaf_id, entry.get("targetId") if head.type == "leaf" else head.id
         if head.type == "leaf" or head.parent_id != before:
-            self._learn(entry)
             self._rebuild()
+            self._learn(entry)  # which gives the body to its item, so that has to be there
+            self._make_room()
             return
         self.interrupted = False
         if head.detail == "assistant":
@@ -432,8 +433,9 @@ class SessionStore:
             if id_ not in self._counted:  # it may be loaded more than once
                 self._counted.add(id_)
                 self._cost += message.usage.cost.total
-            self.calls.wanted(message, item)
         if item is not None:
+            if isinstance(message, AssistantMessage):
+                self.calls.wanted(message, item)
             item.message, item.text = message, str(entry.get("summary", ""))
             item.version += 1
 
@@ -494,11 +496,4 @@ class SessionStore:
         self.items.append(item)
 
     def _timestamp(self, item: Item) -> str:
-        body = self.bodies.get(item.key)
-        return str(body.get("timestamp", "")) if body else ""
-
-
-def _renamed(session: SessionInfo, name: str | None) -> SessionInfo:
-    return SessionInfo(
-        id=session.id, path=session.path, cwd=session.cwd, name=name, parent_session=session.parent_session
-    )
+        return str(self.bodies.get(item.key, {}).get("timestamp", ""))

@@ -78,6 +78,14 @@ def _input_comes(seconds: float) -> bool:
     return bool(select.select([sys.__stdin__ or 0], [], [], seconds)[0])
 
 
+def _with_enter(typed: str) -> str:
+    """A line that was typed while the terminal still made line feeds of Enter, with the Enter at its end.
+
+    Several lines may be a paste, of which none is to be sent alone.
+    """
+    return typed[:-1] + "\r" if typed.find("\n") == len(typed) - 1 else typed
+
+
 class GroundTold(Message):
     """The terminal has said what its ground is."""
 
@@ -89,8 +97,11 @@ class GroundTold(Message):
 class KeyParser(XTermParser):
     """Textual's parser behind `normalise_keys`. It is driven by a thread of its own, which may wait.
 
-    What may be the beginning of a reply is held until it is one, or something else.
+    What may be the beginning of a reply is held until it is one, or something else. `typed_before`
+    says that the first text was there before the terminal gave keys one by one.
     """
+
+    typed_before = False
 
     def __init__(self, debug: bool = False, input_comes: Callable[[float], bool] = _input_comes) -> None:
         self._input_comes = input_comes
@@ -106,6 +117,8 @@ class KeyParser(XTermParser):
         if not data:
             yield from super().feed(data)
             return
+        if self.typed_before:
+            self.typed_before, data = False, _with_enter(data)
         keys, replies, self._held = split_replies(self._held + data)
         self._held_alone = self._held == "\x1b" and not keys  # with more before it, it may be a cut
         self._held_until = get_time() + (constants.ESCAPE_DELAY if self._held == "\x1b" else SEQUENCE_WAIT)
@@ -201,8 +214,15 @@ def set_mouse(driver: Driver, *, on: bool) -> None:
     driver.flush()
 
 
+def _reading_parser(debug: bool = False) -> KeyParser:
+    """The parser of a driver that begins to read now."""
+    parser = KeyParser(debug)
+    parser.typed_before = _input_comes(0)
+    return parser
+
+
 def install() -> None:
     """Have Textual's terminal driver use all of these. It offers no other way in."""
-    linux_driver.XTermParser = KeyParser  # type: ignore[attr-defined]
+    linux_driver.XTermParser = _reading_parser  # type: ignore[attr-defined, assignment]
     linux_driver.WriterThread = EnduringWriter  # type: ignore[attr-defined]
     linux_driver.getincrementaldecoder = enduring_decoder  # type: ignore[attr-defined, assignment]

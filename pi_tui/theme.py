@@ -18,6 +18,7 @@ from rich.style import Style
 
 from pi_trio.errors import ConfigError
 from pi_trio.plain_file import read_plain_file
+from pi_trio.written_path import home_expanded
 from pi_tui.colour import ANSI_NAMES, nearest_of_256, parse_colour
 
 if TYPE_CHECKING:
@@ -151,7 +152,7 @@ def bundled_folder() -> Path:
 def find_theme(name: str, folders: Sequence[Path]) -> Path:
     """The file of a theme: the first of that name, or the path that the name is."""
     if name.endswith(".json"):
-        return Path(name).expanduser()
+        return home_expanded(name)
     for folder in folders:
         path = folder / f"{name}.json"
         if "/" not in name and path.is_file():

@@ -42,21 +42,21 @@ class TreeWork:
         if target_id == self._live.store.leaf_id:
             self._view.tell("this is where you are")
             return
-        stopped = await self._make_way()
         live = self._live
+        stopped = await self._make_way()
         place = (live.id, live.store.leaf_id)
-        self._work.summarising = summarise
+        live.summarising = summarise
         self._view.sync()
         try:
             moved = await live.navigate(target_id, summarise=summarise, instructions=instructions)
         finally:
-            self._work.summarising = False
+            live.summarising = False
             self._view.sync()
         if summarise and moved.leaf_id == place[1]:
             self._view.tell("no summary was made, and nothing has moved")
             return
         self._places.append(place)
-        self._arrive(moved.text, stopped)
+        self._arrive(live, moved.text, stopped)
 
     async def fork(self, row: Row) -> None:
         """Go on from a row in a new session. The one before is left as it is, running or not."""
@@ -81,7 +81,7 @@ class TreeWork:
             stopped = await self._make_way()
             await self._live.navigate(leaf_id or self._live.store.outline.heads[0].id)
         self._places.pop()
-        self._arrive("", stopped)
+        self._arrive(self._live, "", stopped)
 
     def forget(self, session_id: str) -> None:
         """A session is open no more: no way leads back to it."""
@@ -92,7 +92,7 @@ class TreeWork:
         moved = await self._live.fork(target_id, before=before)
         await self._work.switch(lambda runtime: runtime.snapshot(moved.session_id))
         self._places.append(place)
-        self._arrive(moved.text, notice)
+        self._arrive(self._live, moved.text, notice)
 
     async def _make_way(self) -> str:
         """Stop a turn that runs, and say what is to be said about that where one arrives."""
@@ -103,14 +103,14 @@ class TreeWork:
         await self._work.stop()
         return f"■ Turn {turn} was running there and was stopped; `-` in the tree goes back to it."
 
-    def _arrive(self, text: str, notice: str) -> None:
+    def _arrive(self, live: LiveSession, text: str, notice: str) -> None:
         """After a move: to the stream, with the text of the prompt that was there."""
-        store = self._live.store
-        self._view.prompt.put_back([text])
-        self._view.prompt.remember(store.prompts())
+        self._work.give_back(live, [text])
         if notice:
-            store.say(notice)
-        self._view.to_stream()
+            live.store.say(notice)
+        if live is self._work.live:
+            self._view.prompt.remember(live.store.prompts())
+            self._view.to_stream()
         self._view.sync()
 
     # ---------------------------------------------------------------- looking
@@ -153,5 +153,4 @@ class TreeWork:
 
     async def export(self, row: Row, path: str) -> None:
         """Write the branch up to a row to a file, and say where it is."""
-        self._live.store.say(f"Written to {await self._live.export(path, row.end)}.")
-        self._view.sync()
+        self._view.say(f"Written to {await self._live.export(path, row.end)}.")

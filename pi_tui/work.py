@@ -63,6 +63,9 @@ class View(Protocol):
     def tell(self, message: str) -> None:
         """Say something for a moment."""
 
+    def say(self, text: str) -> None:
+        """Say something that stays."""
+
     def to_stream(self) -> None:
         """Turn to the stream and its prompt."""
 
@@ -84,11 +87,10 @@ class Work:
     def __init__(self, view: View) -> None:
         self.sessions = OpenSessions()
         self.queueing = Queueing(view)
-        self.stopping = False
-        self.summarising = False
         self._view = view
         self._bridge: Bridge | None = None
         self._sending = asyncio.Lock()
+        self._switching = asyncio.Lock()
         self._early: list[Prompt.Submitted] = []
         self._on_way: list[tuple[LiveSession, str]] = []
         self._drafts: dict[str, str] = {}
@@ -99,6 +101,16 @@ class Work:
     def live(self) -> LiveSession | None:
         """The session that is shown."""
         return self.sessions.shown
+
+    @property
+    def stopping(self) -> bool:
+        """Whether the run of the session that is shown is being stopped."""
+        return self.live is not None and self.live.stopping
+
+    @property
+    def summarising(self) -> bool:
+        """Whether a branch of the session that is shown is being summed up."""
+        return self.live is not None and self.live.summarising
 
     @property
     def sending(self) -> bool:
@@ -131,13 +143,17 @@ class Work:
         self._bridge = bridge
         await self.switch(choose)
         for text in messages:
-            await self._deliver(text, "follow_up" if self._store.running else "send")
+            await self._deliver(self._now, text, "follow_up" if self._store.running else "send")
         early, self._early = self._early, []
         for each in early:
             await self.submit(each)
 
     async def switch(self, choose: Callable[[Runtime], Awaitable[Snapshot]]) -> None:
         """Show another session. The one before keeps its draft and stays open: what runs in it goes on."""
+        async with self._switching:  # side by side, the draft of one would be taken for another's
+            await self._switch(choose)
+
+    async def _switch(self, choose: Callable[[Runtime], Awaitable[Snapshot]]) -> None:
         from pi_tui.items.welcome import suggestions
 
         self.queueing.stop()
@@ -252,7 +268,15 @@ class Work:
 
     async def put_back_returned(self, live: LiveSession) -> None:
         """Texts that were taken for use and not used come into the prompt."""
-        self._view.prompt.put_back(await live.take_returned())
+        self.give_back(live, await live.take_returned())
+
+    def give_back(self, live: LiveSession, texts: Sequence[str]) -> None:
+        """Put texts before what is written for a session, which may not be the one that is shown by now."""
+        if live is self.live or self.sessions.get(live.id) is not live:
+            self._view.prompt.put_back(texts)
+        elif any(texts):
+            draft = self._drafts.get(live.id, "")
+            self._drafts[live.id] = "\n\n".join(filter(None, [*texts, draft]))
 
     async def load(self, ids: list[str]) -> None:
         """Bring bodies that are seen now."""
@@ -263,19 +287,20 @@ class Work:
 
     async def submit(self, sent: Prompt.Submitted) -> None:
         """Do what was written: a command of the user, a slash command, or a text for the model."""
-        text = sent.text
-        if self.live is None:
+        text, live = sent.text, self.live
+        if live is None:
             self._early.append(sent)
         elif self.queueing.editing is not None:
             await self.queueing.finish(text)
         elif text.startswith("!"):
-            await self._shell(text)
-        elif not (text.startswith("/") and await self._command(text)):
-            await self._deliver(text, sent.delivery, sent.images)
+            await self._shell(live, text)
+        elif not (text.startswith("/") and await self._command(live, text)):
+            await self._deliver(live, text, sent.delivery, sent.images)
 
-    async def _deliver(self, text: str, delivery: Delivery, images: Sequence[Path] = ()) -> None:
+    async def _deliver(
+        self, live: LiveSession, text: str, delivery: Delivery, images: Sequence[Path] = ()
+    ) -> None:
         """Send one text after the other: side by side, the runtime may take them in any order."""
-        live = self._now
         on_way = (live, text)
         self._on_way.append(on_way)
         self._view.sync()
@@ -284,14 +309,14 @@ class Work:
                 attached = [await asyncio.to_thread(load_image, path) for path in images]
                 await (live.queue(text, attached) if delivery == "follow_up" else live.say(text, attached))
         except PiError:
-            self._view.prompt.put_back([text])
+            self.give_back(live, [text])
             raise
         finally:
             self._on_way.remove(on_way)
             self._view.sync()
         self._view.to_end()
 
-    async def _shell(self, text: str) -> None:
+    async def _shell(self, live: LiveSession, text: str) -> None:
         """`!` runs a command and lets the model see it, `!!` keeps it from the model."""
         private = text.startswith("!!")
         command = text.lstrip("!").strip()
@@ -299,27 +324,28 @@ class Work:
             raise UsageError("Write a command behind the !, and !! keeps it from the model.")
         self._view.to_end()
         try:
-            await self._now.shell(command, private=private)
+            await live.shell(command, private=private)
         except PiError:
-            self._view.prompt.put_back([text])
+            self.give_back(live, [text])
             raise
         finally:
             self._view.sync()
 
-    async def _command(self, text: str) -> bool:
+    async def _command(self, live: LiveSession, text: str) -> bool:
         """Run a slash command. False if it is a text for the model, such as a path or a template."""
         try:
-            told = await self._now.command(text)
+            told = await live.command(text)
         except PiError:
-            self._view.prompt.put_back([text])
+            self.give_back(live, [text])
             raise
         if told is None:
             return False
-        if told.session_id != self._now.id:
+        if told.session_id != live.id:
             await self.switch(lambda runtime: runtime.snapshot(told.session_id))
+            live = self._now
         for line in told.lines:
-            self._store.say(line)
-        self._view.prompt.put_back([told.text])
+            live.store.say(line)
+        self.give_back(live, [told.text])
         await self._learn_commands()  # it may have brought others
         self._view.to_end()
         self._view.sync()
@@ -349,26 +375,28 @@ class Work:
 
     async def dequeue(self) -> None:
         """Take the texts that wait back into the prompt."""
-        self._view.prompt.put_back(await self._now.take_queue())
+        live = self._now
+        self.give_back(live, await live.take_queue())
 
     # ---------------------------------------------------------------- stopping
 
     async def stop(self) -> None:
         """Stop the run; what waited comes back into the prompt."""
-        if self.live is None or self.stopping:
+        live = self.live
+        if live is None or live.stopping:
             return
-        self.stopping = True
+        live.stopping = True
         self._view.sync()
-        started = self._store.clock()
+        started = live.store.clock()
         try:
             async with self._sending:  # a text that is on its way is stopped with what it starts
-                turn = self._store.turn_number
-                texts = await self.live.abort()
+                turn = live.store.turn_number
+                texts = await live.abort()
         finally:
-            self.stopping = False
-        took = (self._store.clock() - started) * 1000
-        self._view.prompt.put_back(texts)
-        self._store.say(f"■ You stopped turn {turn}. {took:.0f} ms.")
+            live.stopping = False
+        took = (live.store.clock() - started) * 1000
+        self.give_back(live, texts)
+        live.store.say(f"■ You stopped turn {turn}. {took:.0f} ms.")
         self._view.sync()
 
     async def stop_summary(self) -> None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import argparse
 import gc
-import signal
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from importlib import import_module
 
 from pi_trio.cli.arguments import positive
 from pi_trio.cli.options import add_session_arguments, make_parser, parse
+from pi_trio.cli.start import run_program
 from pi_trio.cli.status import BROKEN_PIPE, ended_by
 from pi_trio.errors import ConfigError, PiError
 from pi_trio.session.collector import paused_collector
@@ -58,7 +59,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     if sys.platform == "win32":
         sys.exit("pi-trio needs Linux or macOS; on Windows please run it inside WSL.")
-    arguments = sys.argv[1:] if argv is None else list(argv)
+    return run_program(partial(_main, sys.argv[1:] if argv is None else list(argv)))
+
+
+def _main(arguments: list[str]) -> int:
     try:
         if arguments and arguments[0] in _COMMANDS:
             return _run_command(_COMMANDS[arguments[0]], arguments[1:])
@@ -73,9 +77,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _mode(namespace)(namespace)
     except PiError as error:
         return ended_by(error)
-    except KeyboardInterrupt:  # before signals are ours
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # one more would break into the end of Python itself
-        return 130
 
 
 def _run_command(module: str, arguments: list[str]) -> int:

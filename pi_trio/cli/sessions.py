@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from pi_trio.cli.options import add_command, make_parser
+from pi_trio.cli.status import FAILED, ended_by
 from pi_trio.cli.stdio import put, say, tell
 from pi_trio.errors import ConfigError, SessionError, UsageError
 from pi_trio.resources.paths import absolute, find_pi_dir
@@ -147,12 +148,16 @@ def _show(repository: SessionRepository, namespace: argparse.Namespace) -> int:
 def _check(repository: SessionRepository, namespace: argparse.Namespace) -> int:
     from pi_trio.session.check import check_file
 
-    found = 0
-    for path in map(repository.find, namespace.which) if namespace.which else repository.files():
-        for finding in check_file(path):
-            say(f"{path}:{finding.line}: {finding.text}")
-            found += 1
-    return 1 if found else 0
+    status = 0
+    for which in namespace.which or map(str, repository.files()):
+        try:
+            path = repository.find(which)
+            for finding in check_file(path):
+                say(f"{path}:{finding.line}: {finding.text}")
+                status = max(status, FAILED)
+        except SessionError as error:  # the others are looked at all the same
+            status = max(status, ended_by(error))
+    return status
 
 
 def _opened(repository: SessionRepository, which: str) -> Session:

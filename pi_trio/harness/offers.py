@@ -26,6 +26,7 @@ from pi_trio.session.preview import last_exchange
 from pi_trio.session.repository import SessionRepository
 from pi_trio.session.search import Hit
 from pi_trio.session.session import Session
+from pi_trio.written_path import written_path
 
 __all__ = ["Offers"]
 
@@ -59,13 +60,13 @@ class Offers(ABC):
     async def preview_session(self, path: str) -> tuple[str, str]:
         """See `SessionShelf`."""
         try:
-            return await trio.to_thread.run_sync(last_exchange, Path(path), abandon_on_cancel=True)
+            return await trio.to_thread.run_sync(last_exchange, written_path(path), abandon_on_cancel=True)
         except OSError as error:
             raise StorageError(f"{path} cannot be read: {error.strerror}", Path(path)) from error
 
     async def rename_session(self, path: str, name: str) -> None:
         """See `SessionShelf`."""
-        known = self.open_file(Path(path))
+        known = self.open_file(written_path(path))
         if known is not None:
             await self.set_session_name(known, name or None)
         else:
@@ -73,7 +74,7 @@ class Offers(ABC):
 
     async def delete_session(self, path: str) -> bool:
         """See `SessionShelf`."""
-        if self.open_file(Path(path)) is not None:
+        if self.open_file(written_path(path)) is not None:
             raise UsageError("This session is open here: close it first.")
         return (await trio.to_thread.run_sync(self.repository.delete, path))[1]
 

@@ -58,6 +58,7 @@ from pi_trio.session.session import Session
 from pi_trio.tools.environment import LocalEnvironment
 from pi_trio.tools.gate import Gate, edit_preview
 from pi_trio.tools.policy import Policy
+from pi_trio.written_path import checked_path
 
 if TYPE_CHECKING:
     from pi_trio.trace import TraceLog
@@ -405,7 +406,7 @@ class LocalRuntime(Offers):
         hosted = self._open(session_id)
         session, folder = hosted.harness.session, hosted.environment.cwd
         name = path or f"session-{session.id}.html"
-        target = absolute(name) if name.startswith("~/") else folder / name
+        target = absolute(name) if name.startswith("~/") else folder / checked_path(name)
         export_session(session, target, leaf_id=leaf_id, replace=path is None)
         return str(target)
 

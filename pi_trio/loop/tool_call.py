@@ -184,7 +184,7 @@ class CallExecution:
         call = self.call
         if self.result is None:
             self.stop(LEFT_BEHIND)
-        result = self.result or ToolResult()
+        result = self.outcome()
         message = self.message = self._message(result)
         events: list[AgentEvent] = [
             ToolExecutionEnd(call.id, call.name, result, result.is_error, self.duration_ms),
@@ -207,15 +207,20 @@ class CallExecution:
         self._driver.commit(self._step.fact("tool/call", callId=self.call.id, name=self.call.name))
         self.recorded = True
 
-    def _message(self, result: ToolResult) -> ToolResultMessage:
+    def outcome(self) -> ToolResult:
+        """The result as it is told and kept: a code in its details says if it is not the tool's own."""
+        result = self.result or ToolResult()
         details = result.details
-        if self.code is not None and (details is None or isinstance(details, Mapping)):
-            details = {**(details or {}), "code": self.code}
+        if self.code is None or not (details is None or isinstance(details, Mapping)):
+            return result
+        return attrs.evolve(result, details={**(details or {}), "code": self.code})
+
+    def _message(self, result: ToolResult) -> ToolResultMessage:
         return ToolResultMessage(
             self.call.id,
             self.call.name,
             result.content,
-            details,
+            result.details,
             result.usage,
             result.is_error,
             self.duration_ms,

@@ -195,8 +195,9 @@ class ToolBatch:
             return  # the run was stopped long ago, and did not wait for it
         ahead = self._executions[self._settled]
         if ahead is not execution and execution.result is not None:
-            update = execution.update(execution.result)
-            over = evolve(update, is_error=execution.result.is_error, duration_ms=execution.duration_ms)
+            outcome = execution.outcome()
+            update = execution.update(outcome)
+            over = evolve(update, is_error=outcome.is_error, duration_ms=execution.duration_ms)
             await self._driver.hub.emit(over)
 
     # ------------------------------------------------------------------ settling, in model order

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from pi_trio.errors import ConfigError
+from pi_trio.written_path import checked_path
 
 __all__ = [
     "absolute",
@@ -34,8 +35,11 @@ def find_pi_dir(environ: Mapping[str, str] = os.environ) -> Path:
 
 
 def absolute(text: str, environ: Mapping[str, str] = os.environ) -> Path:
-    """A path as a person wrote it: `~/` is the home, a relative one starts in the working directory."""
-    path = Path(text)
+    """A path as a person wrote it: `~/` is the home, a relative one starts in the working directory.
+
+    Raises `UsageError` for what cannot be one, and `ConfigError` where home or directory are needed and gone.
+    """
+    path = Path(checked_path(text))
     if path.parts[:1] == ("~",):
         path = home_directory(environ).joinpath(*path.parts[1:])
     return path if path.is_absolute() else working_directory() / path

@@ -25,6 +25,7 @@ from pi_trio.session.session import Session, new_header
 from pi_trio.session.storage import Write
 from pi_trio.session.summary import SessionSummary, summarize
 from pi_trio.session.trash import discard
+from pi_trio.written_path import written_path
 
 __all__ = ["SessionRepository", "folder_name"]
 
@@ -74,7 +75,12 @@ class SessionRepository:
 
     def find(self, reference: str) -> Path:
         """The file that a path, an id or the beginning of one names. Raises `SessionError`."""
-        return Path(reference).expanduser() if _is_path(reference) else self._find(reference)
+        if not _is_path(reference):
+            return self._find(reference)
+        try:
+            return written_path(reference)
+        except UsageError as error:
+            raise SessionError(str(error)) from error
 
     def latest(self) -> Path | None:
         """The file of this directory that was written last."""

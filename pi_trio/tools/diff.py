@@ -10,7 +10,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
-from itertools import accumulate
+from itertools import accumulate, pairwise
 
 from attrs import define, frozen
 
@@ -25,6 +25,30 @@ MAX_COMPARED = 1000
 """Lines of one replaced place up to which unchanged lines inside it are looked for."""
 
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")
+
+
+class _Lines:
+    """The lines of a text, with their line feeds. Of each only the start is kept: there may be millions."""
+
+    def __init__(self, text: str) -> None:
+        parts = text.split("\n")
+        self.starts = list(accumulate(map((1).__add__, map(len, parts)), initial=0))
+        if parts[-1]:
+            self.starts[-1] = len(text)
+        else:
+            self.starts.pop()  # nothing follows the last line feed
+        self._text = text
+
+    def __len__(self) -> int:
+        return len(self.starts) - 1
+
+    def between(self, first: int, end: int) -> list[str]:
+        """The lines from `first` up to `end`."""
+        return [self._text[one:two] for one, two in pairwise(self.starts[first : end + 1])]
+
+    def at(self, offset: int) -> int:
+        """The line that has the offset; the end of the text belongs to the last one."""
+        return min(bisect_right(self.starts, offset) - 1, len(self) - 1)
 
 
 @frozen
@@ -45,13 +69,13 @@ class _Change:
 class Diff:
     """Of a text with line feeds, before its replacements, which are in order and apart."""
 
-    _old: list[str]
+    _old: _Lines
     _changes: list[_Change]
 
     @classmethod
     def of(cls, text: str, replacements: Sequence[Replacement]) -> Diff:
         """What the replacements change in `text`."""
-        old = _LINE.findall(text)
+        old = _Lines(text)
         changes: list[_Change] = []
         shift = 0
         for place in _places(text, old, replacements):
@@ -117,39 +141,33 @@ class Diff:
         yield from self._old_rows(" ", at, end)
 
     def _old_rows(self, sign: str, start: int, end: int) -> Iterator[tuple[str, int, str]]:
-        return ((sign, index + 1, self._old[index]) for index in range(start, end))
+        return ((sign, start + 1 + index, line) for index, line in enumerate(self._old.between(start, end)))
 
 
-def _places(text: str, old: list[str], replacements: Sequence[Replacement]) -> Iterator[_Change]:
+def _places(text: str, old: _Lines, replacements: Sequence[Replacement]) -> Iterator[_Change]:
     """The lines that replacements touch; those that share a line are one place."""
-    starts = list(accumulate(map(len, old), initial=0))
     group: list[Replacement] = []
     for each in replacements:
-        if group and _line_of(starts, each.start) > _line_of(starts, group[-1].end):
-            yield _place(text, starts, group)
+        if group and old.at(each.start) > old.at(group[-1].end):
+            yield _place(text, old, group)
             group = []
         group.append(each)
-    yield _place(text, starts, group)
+    yield _place(text, old, group)
 
 
-def _place(text: str, starts: list[int], group: list[Replacement]) -> _Change:
-    first, last = _line_of(starts, group[0].start), _line_of(starts, group[-1].end)
-    pieces, done = [], starts[first]
+def _place(text: str, old: _Lines, group: list[Replacement]) -> _Change:
+    first, last = old.at(group[0].start), old.at(group[-1].end)
+    pieces, done = [], old.starts[first]
     for each in group:
         pieces += [text[done : each.start], each.text]
         done = each.end
-    pieces.append(text[done : starts[last + 1]])
+    pieces.append(text[done : old.starts[last + 1]])
     return _Change(first, last + 1, _LINE.findall("".join(pieces)))
 
 
-def _line_of(starts: list[int], offset: int) -> int:
-    """The line that has the offset; the end of the text belongs to the last one."""
-    return min(bisect_right(starts, offset) - 1, len(starts) - 2)
-
-
-def _refined(old: list[str], place: _Change) -> Iterator[_Change]:
+def _refined(old: _Lines, place: _Change) -> Iterator[_Change]:
     """Only the lines that differ."""
-    before, after = old[place.start : place.end], place.lines
+    before, after = old.between(place.start, place.end), place.lines
     head = common_start(before, after)
     tail = common_start(before[head:][::-1], after[head:][::-1])
     start, end = place.start + head, place.end - tail

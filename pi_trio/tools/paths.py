@@ -7,6 +7,7 @@ import unicodedata
 from pathlib import Path
 
 from pi_trio.tools.failure import ToolError, check_text
+from pi_trio.written_path import home_expanded
 
 __all__ = ["existing_path", "new_path"]
 
@@ -45,12 +46,8 @@ def _candidates(path: str, cwd: Path) -> list[Path]:
 
 
 def _home_expanded(path: str) -> Path:
-    if path != "~" and not path.startswith("~/"):
-        return Path(path)
-    try:
-        return Path(path).expanduser()
-    except RuntimeError:  # there is no home
-        return Path(path)
+    """Only the own home: a file may be called `~name`."""
+    return home_expanded(path) if path == "~" or path.startswith("~/") else Path(path)
 
 
 def _lookalike(path: Path) -> Path | None:

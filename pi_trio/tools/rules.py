@@ -14,6 +14,7 @@ from pathlib import Path
 from attrs import frozen
 
 from pi_trio.tools.commandline import SimpleCommand
+from pi_trio.written_path import home_expanded
 
 __all__ = ["Rule", "exact_rule", "parse_rules"]
 
@@ -62,7 +63,7 @@ class Rule:
         A `*` in a rule stands for slashes, too, so a glob may fit more than the rule, never less
         but for names with a `*` between other letters.
         """
-        path = cwd / Path(self.pattern or "*").expanduser()
+        path = cwd / home_expanded(self.pattern or "*")
         if path.is_relative_to(folder):
             inside = f"/{path.relative_to(folder)}"
             return inside.replace("/*", "/**/*").replace("**/**", "**")
@@ -73,7 +74,7 @@ class Rule:
         """Whether it is for this absolute path."""
         if self.pattern is None:
             return True
-        return fnmatchcase(str(path), str(cwd / Path(self.pattern).expanduser()))
+        return fnmatchcase(str(path), str(cwd / home_expanded(self.pattern)))
 
 
 def parse_rules(texts: Iterable[str]) -> tuple[Rule, ...]:

@@ -45,7 +45,7 @@ def render_item(item: Item, store: SessionStore, look: Look, progress: Progress 
         case UserMessage() as message:
             return user(message, look)
         case AssistantMessage() as message:
-            return answer(message, store.calls, look, progress)
+            return answer(message, item.calls, look, progress)
         case BashExecutionMessage() as message:
             return bash_execution(message, look)
         case CompactionSummaryMessage(summary, before):
@@ -72,12 +72,7 @@ def animated(item: Item, store: SessionStore) -> bool:
     """Whether the item looks different a moment later: something of it runs."""
     if item.kind == "shell":
         return True
-    message = item.message
-    if not isinstance(message, AssistantMessage):
-        return False
-    return any(
-        call.id in store.calls and store.calls[call.id].state == "running" for call in message.tool_calls
-    )
+    return any(call.state == "running" for call in item.calls.values())
 
 
 def estimate(item: Item) -> int:

@@ -18,6 +18,7 @@ from pi_tui.calls import Calls
 from pi_tui.items.paint import Look, Span, beginning, indented, line, one_line
 from pi_tui.items.tools import call_line
 from pi_tui.items.words import plural, tokens
+from pi_tui.shown import Item
 from pi_tui.tree_rows import Row
 
 __all__ = ["Preview", "preview_strips", "preview_title"]
@@ -64,14 +65,15 @@ def _said(preview: Preview, look: Look) -> list[Strip]:
     spoken = next((each.text for each in reversed(answers) if each.text.strip()), "")
     if spoken:
         strips += _beginning(spoken, "  ", look)
-    calls = Calls(lambda: 0.0)
+    calls, item = Calls(lambda: 0.0), None
     for message in messages:
         if isinstance(message, AssistantMessage):
-            calls.wanted(message, None)
+            item = Item("", "message")
+            calls.wanted(message, item)
         elif isinstance(message, ToolResultMessage):
-            calls.settle(message, None)
+            calls.settle(message, item)
     inside = look.narrower(2)
-    lines = [call_line(call, inside) for call in list(calls.values())[-CALL_LINES:]]
+    lines = [call_line(call, inside) for call in list(calls)[-CALL_LINES:]]
     return strips + indented(lines, ("  ", look.theme["text"]), ("  ", look.theme["text"]))
 
 

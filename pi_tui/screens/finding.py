@@ -98,7 +98,7 @@ class Finding:
         self._stream.sync()
 
     def _says(self, item: Item, live: LiveSession) -> bool:
-        return self._query.is_in(item_text(item, live.store.calls))
+        return self._query.is_in(item_text(item))
 
     def _stop(self) -> None:
         if self._searching is not None:

@@ -148,13 +148,17 @@ class SessionsScreen(Composed[Choice | None]):
     async def _look(self) -> None:
         """Show how the chosen session ended."""
         row, preview = self._list.chosen, self.query_one(Preview)
-        if row is None or row.path is None:
-            preview.show("", "")
-            return
         try:
-            preview.show(*await self._offered.preview(row.path))
+            preview.show(*(await self._ending(row) if row is not None else ("", "")))
         except PiError as error:
             preview.show("", f"✗ {error}")
+
+    async def _ending(self, row: SessionRow) -> tuple[str, str]:
+        """The last prompt and the last answer. A session that is open may have no file yet."""
+        live = self._opened.get(row.id)
+        if live is not None:
+            return "".join(live.store.prompts()[-1:]), live.store.last_answer
+        return await self._offered.preview(row.path) if row.path is not None else ("", "")
 
     def _tell_title(self, count: str) -> None:
         place = "all folders" if self._everywhere else "this folder"

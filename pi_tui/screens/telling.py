@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from textual.timer import Timer
+
+from pi_tui.keymap import keys_now
 
 if TYPE_CHECKING:
     from pi_tui.screens.view import SessionView
@@ -14,14 +17,19 @@ __all__ = ["ARMED_FOR", "Telling"]
 ARMED_FOR = 4.0
 """Seconds that a sentence stays, and that a question waits for its second press."""
 
+_ANSWERING = ("app.interrupt", "app.clear", "app.exit")
+"""Whose keys answer a question, beside the one that asked it."""
+
 
 class Telling:
     """`message` is what is said now, and `armed` the question that the next press would answer."""
 
-    def __init__(self, screen: SessionView) -> None:
+    def __init__(self, screen: SessionView, keymap: Mapping[str, str]) -> None:
         self.message = ""
         self.armed = ""
         self._screen = screen
+        self._answers = {key for id_ in _ANSWERING for key in keys_now(id_, keymap).split(",") if key}
+        self._last_key = ""
         self._timer: Timer | None = None
 
     def tell(self, message: str) -> None:
@@ -40,6 +48,12 @@ class Telling:
         self.armed = question
         self.tell(f"{what}: press again, esc keeps on")
         return False
+
+    def key_comes(self, key: str) -> None:
+        """A key, or something else that is none: a question that it does not answer is taken back."""
+        if self.armed and key != self._last_key and key not in self._answers:
+            self.disarm()
+        self._last_key = key
 
     def disarm(self) -> None:
         """Ask nothing and say nothing any more."""

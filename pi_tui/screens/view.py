@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Coroutine, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from textual import events
 from textual.app import ComposeResult
 from textual.containers import Horizontal
 from textual.message import Message
@@ -76,7 +77,7 @@ class SessionView(Screen[None]):
         self.work = Work(self)
         self.panes = Panes(self, theme, keymap, tree_shows)
         self.chrome = Chrome(self, theme, keymap)
-        self.telling = Telling(self)
+        self.telling = Telling(self, keymap)
         self.completing = Completing(self)
         self.clipping = Clipping(self)
         self.stepping = Stepping(self)
@@ -136,12 +137,13 @@ class SessionView(Screen[None]):
         """See `View`."""
         self.telling.tell(message)
 
-    def say(self, text: str) -> None:
-        """Say something that stays: in the stream, or before there is one for a moment."""
-        if self.live is None:
+    def say(self, text: str, live: LiveSession | None = None) -> None:
+        """Say something that stays: in the stream of a session, and for a moment where that is not seen."""
+        live = live or self.live
+        if live is not None:
+            live.store.say(text)
+        if live is not self.live or self.panes.body is None or not self.panes.body.transcript.display:
             self.tell(text)
-            return
-        self.live.store.say(text)
         self.sync()
 
     def restyle(self) -> None:
@@ -158,8 +160,9 @@ class SessionView(Screen[None]):
         if self.panes.body is not None:
             self.panes.body.transcript.to_end()
 
-    def give_way(self) -> None:
-        """A key comes: drawing waits for it."""
+    def give_way(self, event: events.Key | events.Paste) -> None:
+        """A key comes: drawing waits for it, and a question that it does not answer is taken back."""
+        self.telling.key_comes(event.key if isinstance(event, events.Key) else "")
         if self.panes.body is not None:
             self.panes.body.transcript.give_way()
 
@@ -184,12 +187,13 @@ class SessionView(Screen[None]):
 
     def do(self, task: Coroutine[Any, Any, None]) -> None:
         """Run something beside the keys. What the runtime refuses is said in the stream."""
+        live = self.live
 
         async def guarded() -> None:
             try:
                 await task
             except PiError as error:
-                self.say(f"✗ {error}")
+                self.say(f"✗ {error}", live)
 
         self.run_worker(guarded())
 

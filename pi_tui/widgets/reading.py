@@ -74,7 +74,7 @@ class Stream(Selectable, can_focus=True):
         if text := self.selected_text():
             self.post_message(Copied(text))
         elif self.cursor is not None:
-            self.post_message(Copied(item_text(self.cursor, self.store.calls)))
+            self.post_message(Copied(item_text(self.cursor)))
 
     def action_extend(self, by: int) -> None:
         """Select lines, from the first or last one of the block under the cursor on."""

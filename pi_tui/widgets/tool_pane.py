@@ -72,7 +72,7 @@ class ToolPane(SessionPane, can_focus=True):
         """Take over what changed in the store. Does nothing while the pane is not seen."""
         if not self.display:
             return
-        calls = list(self.store.calls.values())[::-1]
+        calls = list(self.store.calls)[::-1]
         self._calls = sorted(calls, key=lambda call: call.state != "running")
         self._chosen = self._chosen if self._chosen in self._calls else None
         self.pinned = self.pinned if self.pinned in self._calls else None
@@ -224,7 +224,7 @@ class ToolPane(SessionPane, can_focus=True):
         call = self._selected
         if call is None:
             return []
-        key = (call.id, call.state, call.output, self.width, id(self.theme))
+        key = (call, call.state, call.output, self.width, id(self.theme))
         if self._drawn[0] != key:
             self._drawn = (key, self._asked(call) + call_details(call, self._look(), MOST_LINES))
         return self._drawn[1]

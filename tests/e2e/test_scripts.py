@@ -75,6 +75,13 @@ def test_closed_streams_do_no_harm(program, stub, closed: str, told: str) -> Non
     assert done.stderr == ("" if told else "pi-trio: standard output is closed\n")
 
 
+@pytest.mark.parametrize("mode", [["--mode", "rpc"], ["chat"]])
+def test_closed_standard_input_is_at_its_end(program, mode: list[str]) -> None:
+    """HL-01: nothing is asked, and no file of ours takes its place."""
+    done = program.run(*mode, through=("sh", "-c", 'exec "$@" <&-', "sh"))
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
 def test_a_flood_on_standard_input_is_taken_whole(program, stub) -> None:
     """HL-01: 10 MB, with rare letters in them."""
     stub.says("Long.")

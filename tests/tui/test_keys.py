@@ -114,6 +114,21 @@ async def test_ctrl_c_clears_then_stops_then_asks_then_quits(open_screen):
         await screen.until(lambda: not screen.app.is_running)
 
 
+async def test_a_question_is_taken_back_by_any_other_key(open_screen):
+    """What is sent after it is stopped by Esc at once, and ctrl+c asks anew."""
+    async with open_screen() as screen:
+        await screen.press("ctrl+c")
+        await screen.until(lambda: "press again" in screen.status)
+        await screen.send("wait")
+        await screen.until(lambda: screen.prompt.running)
+        assert "press again" not in screen.status
+        await screen.press("escape")
+        await screen.until(screen.sees("■ You stopped"))
+        await screen.press("ctrl+c")
+        await screen.until(lambda: "press again" in screen.status)
+        assert screen.app.is_running
+
+
 @pytest.mark.key("app.exit")
 async def test_ctrl_d_deletes_in_a_draft_and_quits_on_an_empty_prompt(open_screen):
     async with open_screen() as screen:

@@ -51,6 +51,42 @@ async def test_a_session_in_the_background_goes_on_and_its_state_is_seen(open_sc
         await screen.until(screen.sees("may bash run?"))
 
 
+async def test_a_command_stays_with_its_session(open_screen):
+    """What it tells in the end does not bring its session back."""
+    async with open_screen(entries=conversation(1)) as screen:
+        before = screen.main.live
+        await screen.send("/compact")
+        await screen.until(screen.sees("compacting 0:0"))
+        await screen.press("ctrl+n")
+        await screen.until(lambda: screen.main.live.id == "session-2")
+        await screen.runtime_call(lambda runtime: runtime.abort(before.id))
+        await screen.until(lambda: before.store.items[-1].text == "Stopped. Nothing has changed.")
+        assert screen.main.live.id == "session-2"
+        assert "Nothing has changed" not in screen.text()
+
+
+async def test_a_draft_is_kept_however_fast_the_session_is_left(open_screen):
+    async with open_screen(entries=conversation(1)) as screen:
+        await screen.write("a draft")
+        await screen.press("ctrl+n", "ctrl+n")
+        await screen.until(lambda: screen.main.live.id == "session-3")
+        assert not screen.prompt.text
+        await screen.press("f6")
+        await screen.until(lambda: screen.main.live.id == "session-1")
+        await screen.until(lambda: screen.prompt.text == "a draft")
+
+
+async def test_the_list_shows_how_a_session_without_a_file_stands(open_screen):
+    async with open_screen(answers={"water": "When it is dry."}) as screen:
+        await screen.send("water")
+        await screen.idle()
+        await screen.press("ctrl+n")
+        await screen.until(lambda: screen.main.live.id == "session-2")
+        shown = await _list(screen)
+        assert shown._list.chosen.id == "session-1"
+        await screen.until(screen.sees("When it is dry."))
+
+
 async def test_an_open_session_is_found_by_what_was_said_in_it(open_screen):
     """It is in the list once, with the excerpt, although its title has nothing of the words."""
     async with open_screen(entries=conversation(1)) as screen:

@@ -319,8 +319,10 @@ async def test_y_copies_what_was_said(open_screen, tmp_path, monkeypatch):
 
 
 @pytest.mark.key("app.tree.export")
-async def test_e_exports_the_branch_and_says_where(open_screen):
-    async with open_screen(entries=branched()) as screen:
+@pytest.mark.parametrize("size", [(120, 40), (60, 20)])
+async def test_e_exports_the_branch_and_says_where(open_screen, size):
+    """The tree may hide the stream."""
+    async with open_screen(entries=branched(), size=size) as screen:
         await screen.press("ctrl+t", "home", "down", "e")
         await screen.until(screen.sees("session-session-1-a2.md"))
         await write_line(screen, "x.html", instead=True)
@@ -394,6 +396,22 @@ async def test_a_draft_written_during_a_summary_is_kept(open_screen):
         await screen.until(lambda: "navigate t1" in screen.log)
         await screen.until(lambda: screen.main.live.store.leaf_id == "t1")
         assert screen.prompt.text == "draft text"
+
+
+async def test_a_summary_stays_with_its_session(open_screen):
+    """Another one may be shown before it is made: Esc is not for it there, and nothing of it comes there."""
+    async with open_screen(entries=branched()) as screen:
+        before = screen.main.live
+        await screen.press("ctrl+t", "home", "s")
+        await screen.until(screen.sees("summarising the branch"))
+        await screen.press("escape", "ctrl+n")
+        await screen.until(lambda: screen.main.live.id == "session-2")
+        assert "stop summary" not in screen.status
+        await screen.until(lambda: "1 other runs" in screen.status)
+        await screen.runtime_call(lambda runtime: runtime.end_summary(before.id))
+        await screen.until(lambda: not before.summarising and before.store.leaf_id == "t1")
+        assert screen.main.live.id == "session-2"
+        assert not screen.prompt.text
 
 
 async def test_a_click_chooses_a_row(open_screen):

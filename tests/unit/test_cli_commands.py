@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import json
 import os
@@ -367,6 +368,17 @@ def test_sessions_that_cannot_be_kept_are_bad(home: Path, capsys: pytest.Capture
     (home / "sessions").chmod(0o500)
     assert main(["doctor"]) == 1
     assert f"BAD sessions: {home / 'sessions'} cannot be written" in capsys.readouterr().out
+
+
+def test_a_disk_that_takes_no_file_is_told(
+    home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refuse(**_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("tempfile.TemporaryFile", refuse)
+    assert main(["doctor"]) == 1
+    assert "cannot be written: No space left on device" in capsys.readouterr().out
 
 
 def test_a_disk_without_locks_or_room_is_told(

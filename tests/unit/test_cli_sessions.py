@@ -152,6 +152,10 @@ def test_check(session: Session, capsys: pytest.CaptureFixture[str]) -> None:
     found = capsys.readouterr().out.splitlines()
     assert len(found) == 4
     assert found[0].startswith(f"{session.path}:4: the line is damaged")
+    assert run("check", "nowhere", str(session.path)) == 2
+    checked = capsys.readouterr()
+    assert checked.out.splitlines() == found[:2]
+    assert checked.err == "pi-trio: there is no session nowhere\n"
 
 
 @pytest.mark.parametrize(
@@ -161,6 +165,8 @@ def test_check(session: Session, capsys: pytest.CaptureFixture[str]) -> None:
         (("show", "../nowhere.jsonl"), "there is no session"),
         (("export", "..%2fx", "a.md"), "neither the path nor the id"),
         (("check", "."), "neither the path nor the id"),
+        (("show", "~nobody-there/a.jsonl"), "there is no session"),
+        (("export", "/a\0b", "a.md"), "cannot be the name of a file"),
     ],
 )
 def test_mistakes_are_one_clear_line(

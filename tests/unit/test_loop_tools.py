@@ -429,6 +429,21 @@ async def test_one_call_may_be_aborted(stage, autojump_clock, nursery) -> None:
     assert play.agent.messages[-1].text == "Done"
 
 
+async def test_a_call_that_is_aborted_behind_another_says_so_at_once(stage, autojump_clock, nursery) -> None:
+    play = stage(calls(9, 9), "Done")
+
+    async def stop():
+        await trio.sleep(0.5)
+        assert play.agent.abort_call("1")
+
+    play.on("agent_start", lambda: nursery.start_soon(stop))
+    await play.agent.prompt("Go")
+    (early,) = play.heard.of(ToolExecutionUpdate)
+    ends = play.heard.of(ToolExecutionEnd)
+    assert (early.tool_call_id, early.partial_result.details) == ("1", {"code": "aborted"})
+    assert [each.result.details for each in ends] == [None, {"code": "aborted"}]
+
+
 async def test_what_a_stopped_body_had_reported_is_in_its_result(stage, tool, autojump_clock) -> None:
     async def body(call_id, args, on_update):
         await on_update(ToolResult("three lines so far", details={"lines": 3}))

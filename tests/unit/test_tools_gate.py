@@ -309,6 +309,7 @@ async def test_a_file_may_be_known_to_keep_secrets(judge, tmp_path):
         ("read", "link", {"deny": ["read(src/*)"]}, "deny"),
         ("other", "", {"allow": ["oth*"]}, "allow"),
         ("other", "", {"deny": ["*"]}, "deny"),
+        ("write", "src/b.py", {"allow": ["write(~nobody-there/*)"]}, "ask"),
     ],
 )
 async def test_rules(judge, project, tool, subject, rules, action):

@@ -43,7 +43,19 @@ def test_a_dropped_image_is_found_however_it_is_written(image: Path):
 
 @pytest.mark.parametrize(
     "text",
-    ["", "shot.png", "/nowhere/shot.png", "/tmp", "it's /tmp/x.png", "a\x00.png", "/" + "x" * 5000, "/a\n/b"],
+    [
+        "",
+        "shot.png",
+        "/nowhere/shot.png",
+        "/tmp",
+        "it's /tmp/x.png",
+        "a\x00.png",
+        "/" + "x" * 5000,
+        "/a\n/b",
+        "~nobody-there/x.png",
+        "~5 minutes",
+        "file://[x.png",
+    ],
 )
 def test_other_texts_are_no_image(text):
     assert pasted_image(text) is None

@@ -254,6 +254,17 @@ def test_alt_keys_are_one_key(data, keys):
 
 
 @pytest.mark.parametrize(
+    ("typed", "last"), [("fix it\n", "enter"), ("one\ntwo\n", "ctrl+j"), ("one\ntwo", "o"), ("x", "x")]
+)
+def test_a_line_typed_before_the_start_is_sent(typed, last):
+    """A terminal in its usual state makes line feeds of Enter; several lines may be a paste."""
+    parser = KeyParser(input_comes=lambda _seconds: False)
+    parser.typed_before = True
+    assert [event.key for event in parser.feed(typed)][-1] == last
+    assert [event.key for event in parser.feed("\n")] == ["ctrl+j"]
+
+
+@pytest.mark.parametrize(
     "data", ["\x1b[<35;10;5M", "\x1b[<64;100;20M", "\x1b[1;3A", "\x1b[200~pasted\x1b[201~"]
 )
 def test_a_sequence_in_pieces_is_what_it_is_in_one(data):

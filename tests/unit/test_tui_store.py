@@ -42,6 +42,7 @@ from pi_trio.messages import (
     AgentMessage,
     AssistantMessage,
     BashExecutionMessage,
+    BranchSummaryMessage,
     Cost,
     TextContent,
     ToolCall,
@@ -63,7 +64,7 @@ CALL = ToolCall("c1", "edit", {"path": "a.py"})
 
 def snapshot(**changes: Any) -> Snapshot:
     plain = Snapshot(
-        session=SessionInfo(id="s", path="/s.jsonl", cwd="/w"),
+        session=SessionInfo(id="s", path="/s.jsonl", cwd="/w", timestamp="2026-11-30"),
         epoch="e",
         seq=0,
         heads=(),
@@ -221,6 +222,41 @@ def test_navigating_rebuilds_the_path_and_keeps_bodies():
     assert (store.outline.branch(store.leaf_id), store.outline.branches, store.turn_number) == ("B", 2, 2)
 
 
+def test_a_summary_of_what_was_left_is_there_at_once():
+    feed = Feed()
+    feed(
+        entry("u1", None, UserMessage.of("1")),
+        entry("a1", "u1", says("A")),
+        entry("u2", "a1", UserMessage.of("2")),
+    )
+    store = feed(entry("s", "a1", type="branch_summary", fromId="u2", summary="It went nowhere."))
+    assert [item.key for item in store.items] == ["u1", "a1", "s"]
+    message = store.items[-1].message
+    assert isinstance(message, BranchSummaryMessage)
+    assert message.summary == "It went nowhere."
+    assert store.missing_ids(0, 9) == []
+
+
+def test_calls_of_two_branches_may_have_one_id():
+    """Some providers count the calls of each answer anew."""
+    feed = Feed()
+    read, edit = ToolCall("c1", "read", {"path": "a"}), ToolCall("c1", "edit", {"path": "b"})
+    feed(entry("u1", None, UserMessage.of("1")), entry("a1", "u1", says("", read)))
+    feed(ToolExecutionStart("c1", "read", read.arguments))
+    feed(entry("r1", "a1", ToolResultMessage("c1", "read", "text")))
+    feed(entry("u2", None, UserMessage.of("2")), entry("a2", "u2", says("", edit)))
+    store = feed(ToolExecutionStart("c1", "edit", edit.arguments))
+    assert [(call.name, call.state) for call in store.calls] == [("read", "done"), ("edit", "running")]
+    store = feed(entry("r2", "a2", ToolResultMessage("c1", "edit", "changed")))
+    assert [(call.name, call.args["path"], call.output) for call in store.calls] == [
+        ("read", "a", "text"),
+        ("edit", "b", "changed"),
+    ]
+    assert store.items[-1].calls["c1"].name == "edit"
+    store = feed(entry("l", "r1", type="leaf", targetId="r1"))
+    assert store.items[-1].calls["c1"].output == "text"
+
+
 def test_bodies_come_later():
     heads = (EntryHead("u", None, "message", "user"), EntryHead("a", "u", "message", "assistant"))
     feed = Feed(heads=heads, leaf_id="a")
@@ -274,7 +310,7 @@ def test_small_things():
         InputReturned((UserMessage.of("back"),)),
         AutoRetryStart(1, 3, 2000, "overloaded"),
     )
-    assert store.session.name == "a name"
+    assert (store.session.name, store.session.timestamp) == ("a name", "2026-11-30")
     assert store.thinking_level == "high"
     assert store.returned == ["back"]
     assert store.retry is not None
@@ -334,6 +370,8 @@ def test_compaction_is_told_with_its_failure():
     feed(CompactionEnd("threshold", error_message="no room"))
     assert not store.summarising
     assert store.items[-1].text == "✗ not compacted: no room"
+    asked = feed(CompactionStart("manual"), CompactionEnd("manual", error_message="too little"))
+    assert "too little" not in asked.items[-1].text  # the command that asked for it says so
 
 
 @pytest.mark.parametrize(
@@ -369,7 +407,7 @@ def turn_with_output(number: int, parent: str | None, output: str) -> list[Entry
 
 def held(store: SessionStore) -> int:
     """The letters that a store holds of what tools printed."""
-    return len(str(list(store.bodies.values()))) + sum(len(call.output) for call in store.calls.values())
+    return len(str(list(store.bodies.values()))) + sum(len(call.output) for call in store.calls)
 
 
 def test_what_tools_print_does_not_fill_the_memory():

@@ -12,6 +12,7 @@ from attrs import frozen
 
 from pi_trio import codec
 from pi_trio.errors import UsageError
+from pi_trio.written_path import written_path
 
 __all__ = ["Task", "read_tasks"]
 
@@ -65,7 +66,7 @@ def _task(line: bytes, number: int, folder: Path, work_dir: Path) -> Task:
         raise UsageError(f"the id {task_id!r} may have letters, digits, . _ and - only")
     if not fields.get("prompt", "").strip():
         raise UsageError("the task has no prompt")
-    cwd = folder / Path(fields["cwd"]).expanduser() if "cwd" in fields else work_dir / task_id
+    cwd = folder / written_path(fields["cwd"]) if "cwd" in fields else work_dir / task_id
     return Task(
         id=task_id,
         prompt=fields["prompt"],

@@ -43,6 +43,8 @@ def write_export(path: Path, data: bytes, *, replace: bool = False) -> None:
 
     Raises `StorageError` if it is there already, unless `replace` says so, or if the disk refuses.
     """
+    if not path.name:
+        raise StorageError(f"cannot write {path}: it is a directory", path)
     unfinished = path.with_name(f".{path.name}.{os.getpid()}.new")
     try:
         descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
