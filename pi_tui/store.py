@@ -46,11 +46,9 @@ from pi_trio.events import (
     TurnStart,
 )
 from pi_trio.hub import Envelope
-from pi_trio.llm.protocol import Model, StreamEvent, TextDelta, TextEnd, ThinkingDelta, ThinkingEnd
+from pi_trio.llm.protocol import Model, StreamEvent
 from pi_trio.messages import (
     AssistantMessage,
-    TextContent,
-    ThinkingContent,
     ToolResultMessage,
     UserMessage,
     text_of,
@@ -69,8 +67,9 @@ from pi_tui.bodies import (
     without_long_output,
 )
 from pi_tui.calls import Calls
+from pi_tui.live_answer import LiveAnswer
 from pi_tui.outline import Outline
-from pi_tui.shown import Call, Item, LiveBlock, Retry, Shell, Stats
+from pi_tui.shown import Call, Item, Retry, Shell, Stats
 from pi_tui.stats import turn_stats
 
 __all__ = ["SessionStore"]
@@ -118,7 +117,7 @@ class SessionStore:
         self.questions = {question.id: question for question in snapshot.questions}
         self.shell = (self.shell or Shell("…", self.clock())) if snapshot.shell_running else None
         self.returned = list(snapshot.returned)
-        self.live: dict[int, LiveBlock] = {}
+        self.live = LiveAnswer()
         self.calls = Calls(self.clock)
         self.heads: dict[str, EntryHead] = {head.id: head for head in snapshot.heads}
         self.leaf_id = snapshot.leaf_id
@@ -353,26 +352,11 @@ class SessionStore:
         """An answer begins, or is met in the middle."""
         self._drop_live()
         self.retry = None
-        for index, block in enumerate(message.content):
-            if isinstance(block, TextContent):
-                self.live[index] = LiveBlock("text", [block.text])
-            elif isinstance(block, ThinkingContent):
-                self.live[index] = LiveBlock("thinking", [block.thinking])
+        self.live.begin(message)
         self.items.append(Item("live", "live"))
 
     def _grow(self, piece: StreamEvent) -> None:
-        match piece:
-            case TextDelta(index, delta):
-                self.live.setdefault(index, LiveBlock("text")).pieces.append(delta)
-            case ThinkingDelta(index, delta):
-                self.live.setdefault(index, LiveBlock("thinking")).pieces.append(delta)
-            case TextEnd(index, text):
-                self.live[index] = LiveBlock("text", [text])
-            case ThinkingEnd(index, text):
-                self.live[index] = LiveBlock("thinking", [text])
-            case _:
-                return  # arguments of calls are shown when the call starts
-        if self.items and self.items[-1].kind == "live":
+        if self.live.grow(piece) and self.items and self.items[-1].kind == "live":
             self.items[-1].version += 1
 
     def _grow_shell(self, delta: str) -> None:
@@ -384,7 +368,7 @@ class SessionStore:
         self.items = [item for item in self.items if item.kind != "shell"]
 
     def _drop_live(self) -> None:
-        self.live = {}
+        self.live.clear()
         for at in range(len(self.items) - 1, max(len(self.items) - 4, -1), -1):
             if self.items[at].kind == "live":
                 del self.items[at]
