@@ -177,7 +177,7 @@ class PiApp(App[None]):
     def last_answer(self) -> str:
         """What the model said last in the current session, as far as it is loaded."""
         live = self._main.live
-        return live.store.last_answer if live is not None else ""
+        return live.store.items.last_answer if live is not None else ""
 
     def on_app_focus(self) -> None:
         """The user is here again."""

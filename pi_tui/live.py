@@ -62,7 +62,7 @@ class LiveSession:
 
         deliver = apply
         live.store.apply(early)
-        await live.load(live.store.missing_ids(len(live.store.items) - FIRST_LOADED, len(live.store.items)))
+        await live._load_end()
         return live
 
     @property
@@ -93,7 +93,11 @@ class LiveSession:
         """Start again from a snapshot, after events were lost."""
         snapshot = await self._bridge.call(lambda runtime: runtime.snapshot(self.id))
         self.store.reset(snapshot)
-        await self.load(self.store.missing_ids(len(self.store.items) - FIRST_LOADED, len(self.store.items)))
+        await self._load_end()
+
+    async def _load_end(self) -> None:
+        items = self.store.items
+        await self.load(items.missing_ids(len(items) - FIRST_LOADED, len(items)))
 
     # ---------------------------------------------------------------- commands
 

@@ -8,7 +8,7 @@ from pi_trio.errors import PiError
 
 if TYPE_CHECKING:
     from pi_tui.live import LiveSession
-    from pi_tui.widgets.queue import QueueRow
+    from pi_tui.widgets.queue import QueueRow, Wish
     from pi_tui.work import View
 
 __all__ = ["Queueing"]
@@ -22,6 +22,16 @@ class Queueing:
         self._live: LiveSession | None = None
         self._draft = ""
         self._view = view
+
+    def carry_out(self, wish: Wish, live: LiveSession, row: QueueRow, place: int) -> None:
+        """Do what is wanted of a message; `place` is for a move."""
+        match wish:
+            case "edit":
+                self.begin(live, row)
+            case "drop":
+                self._view.do(self.drop(live, row))
+            case "move":
+                self._view.do(self.move(live, row, place))
 
     def begin(self, live: LiveSession, row: QueueRow) -> None:
         """Have a message edited in the prompt."""

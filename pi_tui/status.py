@@ -196,7 +196,7 @@ def _model(store: SessionStore, theme: Theme) -> Part:
 
 
 def _context(store: SessionStore, theme: Theme) -> Part:
-    used, window = store.context_tokens, store.model.context_window
+    used, window = store.items.context_tokens, store.model.context_window
     if used is None or not window:
         return Part((("ctx ?", theme["muted"]),), 1)
     percent = round(100 * used / window)
@@ -216,7 +216,7 @@ def _cost(store: SessionStore, theme: Theme) -> Part:
     if not cost and store.model.cost is None:
         return Part((("price unknown", theme["muted"]),), 4)
     spent = ("" if complete else "≥ ") + money(cost)
-    turn = f"{money(store.turn_cost)} of " if 0 < store.turn_cost < cost else ""
+    turn = f"{money(store.items.turn_cost)} of " if 0 < store.items.turn_cost < cost else ""
     return Part(((turn + spent, theme["muted"]),), 4)
 
 

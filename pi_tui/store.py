@@ -46,11 +46,9 @@ from pi_trio.events import (
     TurnStart,
 )
 from pi_trio.hub import Envelope
-from pi_trio.llm.protocol import Model, StreamEvent, TextDelta, TextEnd, ThinkingDelta, ThinkingEnd
+from pi_trio.llm.protocol import Model, StreamEvent
 from pi_trio.messages import (
     AssistantMessage,
-    TextContent,
-    ThinkingContent,
     ToolResultMessage,
     UserMessage,
     text_of,
@@ -69,8 +67,10 @@ from pi_tui.bodies import (
     without_long_output,
 )
 from pi_tui.calls import Calls
+from pi_tui.live_answer import LiveAnswer
 from pi_tui.outline import Outline
-from pi_tui.shown import Call, Item, LiveBlock, Retry, Shell, Stats
+from pi_tui.path_items import PathItems
+from pi_tui.shown import Call, Item, Retry, Shell, Stats
 from pi_tui.stats import turn_stats
 
 __all__ = ["SessionStore"]
@@ -86,12 +86,13 @@ STAYING = 16
 class SessionStore:
     """One session as a screen shows it. `clock` gives seconds and only its differences count.
 
-    `in_sight` is told by the screen: the items whose bodies it would ask for again at once.
+    `items` are those of the path to the leaf; `in_sight` is told by the screen: the items whose bodies
+    it would ask for again at once.
     """
 
     def __init__(self, snapshot: Snapshot, clock: Callable[[], float] = time.monotonic) -> None:
         self.clock = clock
-        self.items: list[Item] = []
+        self.items = PathItems()
         self.structure = 0
         self._notices = 0
         self._waiting: list[Envelope] = []
@@ -118,7 +119,7 @@ class SessionStore:
         self.questions = {question.id: question for question in snapshot.questions}
         self.shell = (self.shell or Shell("…", self.clock())) if snapshot.shell_running else None
         self.returned = list(snapshot.returned)
-        self.live: dict[int, LiveBlock] = {}
+        self.live = LiveAnswer()
         self.calls = Calls(self.clock)
         self.heads: dict[str, EntryHead] = {head.id: head for head in snapshot.heads}
         self.leaf_id = snapshot.leaf_id
@@ -197,24 +198,10 @@ class SessionStore:
 
     # ---------------------------------------------------------------- looking
 
-    def missing_ids(self, first: int, last: int) -> list[str]:
-        """The entries without which items `first` to `last` (exclusive) cannot be drawn."""
-        return [id_ for item in self.items[max(first, 0) : last] if item.missing for id_ in item.ids]
-
     @property
     def has_file(self) -> bool:
         """Whether the session can be opened again: its file appears with the first input."""
         return self.session.path is not None and bool(self.heads)
-
-    def prompts(self) -> list[str]:
-        """The texts of the user's prompts on this path, as far as they are loaded."""
-        return [text_of(item.message.content) for item in self.items if isinstance(item.message, UserMessage)]
-
-    @property
-    def last_answer(self) -> str:
-        """The text of the last answer on this path that has one and is loaded."""
-        said = (item.message for item in reversed(self.items) if isinstance(item.message, AssistantMessage))
-        return next((text for answer in said if (text := text_of(answer.content).strip())), "")
 
     @property
     def turn_number(self) -> int:
@@ -231,16 +218,7 @@ class SessionStore:
         """Whether an answer is owed, or was cut off, so that the turn can be continued."""
         if self.running or self.summarising:
             return False
-        last = next((item for item in reversed(self.items) if item.kind in ("message", "summary")), None)
-        if self.interrupted or last is None:
-            return self.interrupted
-        match last.message:
-            case UserMessage():
-                return True
-            case AssistantMessage(stop_reason=reason):
-                return reason == "aborted" or len(last.ids) > 1  # a result is the last that was said
-            case _:
-                return False
+        return self.interrupted or self.items.want_answer
 
     @property
     def running_calls(self) -> list[Call]:
@@ -248,31 +226,9 @@ class SessionStore:
         return self.calls.running
 
     @property
-    def context_tokens(self) -> int | None:
-        """The size of the last request and its answer; None while it is not known."""
-        for item in reversed(self.items):
-            if item.kind == "summary" or item.missing:
-                return None
-            message = item.message
-            if isinstance(message, AssistantMessage) and message.usage.total_tokens:
-                return message.usage.total_tokens
-        return 0
-
-    @property
     def cost(self) -> tuple[float, bool]:
         """US dollars spent in this session, and whether every answer was counted."""
         return self._cost, not self._unseen_answers
-
-    @property
-    def turn_cost(self) -> float:
-        """US dollars spent since the last prompt on this path."""
-        cost = 0.0
-        for item in reversed(self.items):
-            if isinstance(item.message, UserMessage):
-                break
-            if isinstance(item.message, AssistantMessage):
-                cost += item.message.usage.cost.total
-        return cost
 
     def turn_stats(self, turn: Item) -> Stats:
         """Sums over the turn that ends at the item `turn`."""
@@ -353,26 +309,11 @@ class SessionStore:
         """An answer begins, or is met in the middle."""
         self._drop_live()
         self.retry = None
-        for index, block in enumerate(message.content):
-            if isinstance(block, TextContent):
-                self.live[index] = LiveBlock("text", [block.text])
-            elif isinstance(block, ThinkingContent):
-                self.live[index] = LiveBlock("thinking", [block.thinking])
+        self.live.begin(message)
         self.items.append(Item("live", "live"))
 
     def _grow(self, piece: StreamEvent) -> None:
-        match piece:
-            case TextDelta(index, delta):
-                self.live.setdefault(index, LiveBlock("text")).pieces.append(delta)
-            case ThinkingDelta(index, delta):
-                self.live.setdefault(index, LiveBlock("thinking")).pieces.append(delta)
-            case TextEnd(index, text):
-                self.live[index] = LiveBlock("text", [text])
-            case ThinkingEnd(index, text):
-                self.live[index] = LiveBlock("thinking", [text])
-            case _:
-                return  # arguments of calls are shown when the call starts
-        if self.items and self.items[-1].kind == "live":
+        if self.live.grow(piece) and self.items and self.items[-1].kind == "live":
             self.items[-1].version += 1
 
     def _grow_shell(self, delta: str) -> None:
@@ -381,10 +322,10 @@ class SessionStore:
 
     def _drop_shell(self) -> None:
         self.shell = None
-        self.items = [item for item in self.items if item.kind != "shell"]
+        self.items = PathItems(item for item in self.items if item.kind != "shell")
 
     def _drop_live(self) -> None:
-        self.live = {}
+        self.live.clear()
         for at in range(len(self.items) - 1, max(len(self.items) - 4, -1), -1):
             if self.items[at].kind == "live":
                 del self.items[at]
@@ -454,7 +395,7 @@ class SessionStore:
 
     def _rebuild(self) -> None:
         """Make the items of the path to the leaf; items met before are kept with their bodies."""
-        self.items = []
+        self.items = PathItems()
         self.structure += 1
         for head in self._path():
             self._place(head)

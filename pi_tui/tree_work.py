@@ -109,7 +109,7 @@ class TreeWork:
         if notice:
             live.store.say(notice)
         if live is self._work.live:
-            self._view.prompt.remember(live.store.prompts())
+            self._view.prompt.remember(live.store.items.prompts)
             self._view.to_stream()
         self._view.sync()
 

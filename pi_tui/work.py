@@ -172,7 +172,7 @@ class Work:
         await self._view.show(live.store)
         if before is not None and before is not live and not draft:
             await self._close_if_empty(before)
-        prompt.remember(live.store.prompts())
+        prompt.remember(live.store.items.prompts)
         prompt.suggestions = () if live.store.heads else suggestions(live.store.model)
         prompt.put_back(await live.take_returned())
         await self._learn_commands()

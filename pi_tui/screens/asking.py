@@ -13,8 +13,8 @@ from pi_tui.theme import Theme
 if TYPE_CHECKING:
     from pi_trio.approval import Question
     from pi_tui.live import LiveSession
-    from pi_tui.screens.main import MainScreen
     from pi_tui.screens.question import QuestionScreen, Reply
+    from pi_tui.screens.view import SessionView
 
 __all__ = ["Asking"]
 
@@ -22,7 +22,7 @@ __all__ = ["Asking"]
 class Asking:
     """Opens dialogs over a screen, and has its `work` do what they are answered."""
 
-    def __init__(self, screen: MainScreen, theme: Theme, keymap: Mapping[str, str]) -> None:
+    def __init__(self, screen: SessionView, theme: Theme, keymap: Mapping[str, str]) -> None:
         self._screen = screen
         self._theme = theme
         self._keymap = keymap

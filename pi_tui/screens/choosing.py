@@ -15,7 +15,7 @@ from pi_tui.widgets.prompt import Prompt
 if TYPE_CHECKING:
     from pi_trio.commands import View
     from pi_tui.app import PiApp
-    from pi_tui.screens.main import MainScreen
+    from pi_tui.screens.view import SessionView
 
 __all__ = ["Choosing"]
 
@@ -27,7 +27,7 @@ _LAST_IN_PALETTE = frozenset({"app.suspend", "app.exit"})
 class Choosing:
     """Opens dialogs over the main screen, and does what is chosen."""
 
-    def __init__(self, screen: MainScreen, theme: Theme, keymap: Mapping[str, str]) -> None:
+    def __init__(self, screen: SessionView, theme: Theme, keymap: Mapping[str, str]) -> None:
         self._screen = screen
         self._theme = theme
         self._keymap = keymap

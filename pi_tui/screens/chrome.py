@@ -15,7 +15,7 @@ from pi_tui.widgets.queue import QueueList
 
 if TYPE_CHECKING:
     from pi_tui.ladder import Situation
-    from pi_tui.screens.main import MainScreen
+    from pi_tui.screens.view import SessionView
     from pi_tui.store import SessionStore
 
 __all__ = ["Chrome"]
@@ -28,7 +28,7 @@ _PARTS = (TabStrip, Rule, QueueList, Hints, Prompt, StatusLine)
 class Chrome:
     """Reads how things stand, and tells the widgets. The spinner turns only while something runs."""
 
-    def __init__(self, screen: MainScreen, theme: Theme, keymap: Mapping[str, str]) -> None:
+    def __init__(self, screen: SessionView, theme: Theme, keymap: Mapping[str, str]) -> None:
         self._screen = screen
         self._theme = theme
         self._keymap = keymap

@@ -10,7 +10,7 @@ from pi_tui.hints import Hint, wants_argument
 from pi_tui.widgets.hints import Hints
 
 if TYPE_CHECKING:
-    from pi_tui.screens.main import MainScreen
+    from pi_tui.screens.view import SessionView
 
 __all__ = ["Completing"]
 
@@ -18,7 +18,7 @@ __all__ = ["Completing"]
 class Completing:
     """Tells the list above the prompt what there is to choose."""
 
-    def __init__(self, screen: MainScreen) -> None:
+    def __init__(self, screen: SessionView) -> None:
         self._screen = screen
 
     def find(self) -> None:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from pi_tui.live import LiveSession
     from pi_tui.screens.finding import Finding
-    from pi_tui.screens.main import MainScreen
+    from pi_tui.screens.view import SessionView
     from pi_tui.store import SessionStore
     from pi_tui.tree_shown import Show
     from pi_tui.widgets.body import Body
@@ -30,7 +30,9 @@ _ENTERED: Mapping[str | None, Pane] = {"tree": "tree", "tools": "tools", "prompt
 class Panes:
     """`current` has the keys. Until there is a session there is no `body`, and what is asked does nothing."""
 
-    def __init__(self, screen: MainScreen, theme: Theme, keymap: Mapping[str, str], tree_shows: Show) -> None:
+    def __init__(
+        self, screen: SessionView, theme: Theme, keymap: Mapping[str, str], tree_shows: Show
+    ) -> None:
         self.current: Pane = "stream"
         self.body: Body | None = None
         self._screen = screen

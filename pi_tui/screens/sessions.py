@@ -157,7 +157,7 @@ class SessionsScreen(Composed[Choice | None]):
         """The last prompt and the last answer. A session that is open may have no file yet."""
         live = self._opened.get(row.id)
         if live is not None:
-            return "".join(live.store.prompts()[-1:]), live.store.last_answer
+            return "".join(live.store.items.prompts[-1:]), live.store.items.last_answer
         return await self._offered.preview(row.path) if row.path is not None else ("", "")
 
     def _tell_title(self, count: str) -> None:
@@ -291,7 +291,7 @@ class SessionsScreen(Composed[Choice | None]):
 
 def _row_of(live: LiveSession, *, shown: bool) -> SessionRow:
     session = live.store.session
-    prompts = live.store.prompts()
+    prompts = live.store.items.prompts
     title = session.name or (prompts[0] if prompts else "(nothing said yet)")
     return SessionRow(
         id=session.id,

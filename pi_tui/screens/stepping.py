@@ -9,7 +9,7 @@ from pi_tui.widgets.hints import Hints
 from pi_tui.widgets.queue import QueueList
 
 if TYPE_CHECKING:
-    from pi_tui.screens.main import MainScreen
+    from pi_tui.screens.view import SessionView
 
 __all__ = ["Stepping"]
 
@@ -17,7 +17,7 @@ __all__ = ["Stepping"]
 class Stepping:
     """Tells the ladder how things stand on a screen, and takes the step that it names."""
 
-    def __init__(self, screen: MainScreen) -> None:
+    def __init__(self, screen: SessionView) -> None:
         self._screen = screen
 
     @property
@@ -42,6 +42,10 @@ class Stepping:
             armed=screen.telling.armed,
         )
 
+    def may_stop(self, what: str) -> bool:
+        """Whether a turn that runs may be stopped for this: it is asked about once."""
+        return not self.situation.running or self._screen.telling.confirmed(what, "this stops the turn")
+
     def take(self, step: Step) -> None:
         """Do what a step means."""
         screen, work, panes = self._screen, self._screen.work, self._screen.panes
@@ -55,7 +59,7 @@ class Stepping:
             case Step.UNSELECT:
                 panes.select_nothing()
             case Step.COPY:
-                screen.do(screen.copy_selected())
+                screen.do(screen.clipping.copy_selected())
             case Step.STOP_EDITING:
                 work.queueing.stop()
                 screen.refresh_chrome()

@@ -10,7 +10,7 @@ from textual.timer import Timer
 from pi_tui.keymap import keys_now
 
 if TYPE_CHECKING:
-    from pi_tui.screens.main import MainScreen
+    from pi_tui.screens.view import SessionView
 
 __all__ = ["ARMED_FOR", "Telling"]
 
@@ -24,7 +24,7 @@ _ANSWERING = ("app.interrupt", "app.clear", "app.exit")
 class Telling:
     """`message` is what is said now, and `armed` the question that the next press would answer."""
 
-    def __init__(self, screen: MainScreen, keymap: Mapping[str, str]) -> None:
+    def __init__(self, screen: SessionView, keymap: Mapping[str, str]) -> None:
         self.message = ""
         self.armed = ""
         self._screen = screen

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pi_tui.theme import Theme
 
 if TYPE_CHECKING:
-    from pi_tui.screens.main import MainScreen
+    from pi_tui.screens.view import SessionView
     from pi_tui.store import SessionStore
     from pi_tui.tree_rows import Row
     from pi_tui.widgets.session_tree import Choice
@@ -19,7 +19,7 @@ __all__ = ["TreeKeys"]
 class TreeKeys:
     """Has the screen's `work` do what was chosen."""
 
-    def __init__(self, screen: MainScreen, theme: Theme) -> None:
+    def __init__(self, screen: SessionView, theme: Theme) -> None:
         self._screen = screen
         self._theme = theme
         self._work = screen.work.tree
@@ -32,7 +32,7 @@ class TreeKeys:
         elif row is None:
             screen.tell("there is nothing here yet")
         elif what in ("go", "summarise", "instruct", "branch"):
-            if screen.may_stop(f"{what} {row.id}"):
+            if screen.stepping.may_stop(f"{what} {row.id}"):
                 self._move(what, row)
         elif what in ("fork", "clone"):
             screen.do(work.fork(row) if what == "fork" else work.clone(row))
@@ -64,7 +64,7 @@ class TreeKeys:
 
     async def _copy(self, row: Row) -> None:
         text = await self._work.text(row)
-        self._screen.tell(f"{len(text):,} characters {await self._screen.to_clipboard(text)}")
+        self._screen.tell(f"{len(text):,} characters {await self._screen.clipping.put(text)}")
 
     async def _export(self, row: Row) -> None:
         text = (

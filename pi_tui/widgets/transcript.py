@@ -220,7 +220,7 @@ class Transcript(SessionPane, can_focus=False):
     def _ask_for_missing(self, first: int) -> None:
         near = range(max(first - LOAD_AROUND, 0), first + LOAD_AROUND + self.size.height)
         self.store.in_sight = near
-        ids = self.store.missing_ids(near.start, near.stop)
+        ids = self.store.items.missing_ids(near.start, near.stop)
         wanted = [id_ for id_ in ids if id_ not in self._asked]
         self._asked = set(ids)
         if wanted:

@@ -15,7 +15,7 @@ def copied(screen) -> list[str]:
     async def copy(text: str) -> None:
         texts.append(text)
 
-    screen.main.copy = copy
+    screen.main.clipping.copy = copy
     return texts
 
 

@@ -194,7 +194,7 @@ async def test_what_is_sent_before_the_runtime_is_there_waits_for_it(open_screen
         live, work.sessions.shown = work.live, None
         await screen.send("early")
         await screen.until(
-            lambda: [(each.text, each.delivery) for each in work._unsent] == [("early", "send")]
+            lambda: [(each.text, each.delivery) for each in work._early] == [("early", "send")]
         )
         work.sessions.shown = live
 

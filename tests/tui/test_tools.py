@@ -95,7 +95,7 @@ async def test_long_commands_are_whole_and_the_output_can_be_copied(open_screen)
         copied.append(text)
 
     async with open_screen(entries=conversation(1)) as screen:
-        screen.main.copy = copy
+        screen.main.clipping.copy = copy
         begin(screen, "a", "for i in 1 2 3; do echo $i; done && " * 4 + "echo the-end", "printed\x1b[31m")
         await screen.press("f3")
         await screen.until(screen.sees("the-end"))

@@ -137,7 +137,7 @@ def test_a_turn_from_prompt_to_summary():
     )
     assert kinds(store) == ["welcome", "message", "message", "turn"]
     assert not store.running
-    assert store.context_tokens == 10
+    assert store.items.context_tokens == 10
     assert store.cost == (0.5, True)
     stats = store.turn_stats(store.items[-1])
     assert (stats.tools, stats.tokens, stats.cost, stats.complete) == (0, 10, 0.5, True)
@@ -234,7 +234,7 @@ def test_a_summary_of_what_was_left_is_there_at_once():
     message = store.items[-1].message
     assert isinstance(message, BranchSummaryMessage)
     assert message.summary == "It went nowhere."
-    assert store.missing_ids(0, 9) == []
+    assert store.items.missing_ids(0, 9) == []
 
 
 def test_calls_of_two_branches_may_have_one_id():
@@ -261,13 +261,13 @@ def test_bodies_come_later():
     heads = (EntryHead("u", None, "message", "user"), EntryHead("a", "u", "message", "assistant"))
     feed = Feed(heads=heads, leaf_id="a")
     store = feed.store
-    assert store.missing_ids(0, 9) == ["u", "a"]
+    assert store.items.missing_ids(0, 9) == ["u", "a"]
     assert store.cost == (0.0, False)
     assert "$" not in status(store)  # nothing is known, which is not nothing spent
-    assert store.context_tokens is None
+    assert store.items.context_tokens is None
     store.fill([entry("u", None, UserMessage.of("hi")).entry, entry("a", "u", says("ho")).entry])
-    assert store.missing_ids(0, 9) == []
-    assert store.prompts() == ["hi"]
+    assert store.items.missing_ids(0, 9) == []
+    assert store.items.prompts == ["hi"]
     assert store.cost == (0.5, True)
 
 
@@ -426,7 +426,7 @@ def test_what_tools_print_does_not_fill_the_memory():
     assert feed.store.cost == (100.0, True)
     feed.store.in_sight = range(0, 10)
     again = [event.entry for event in turn_with_output(0, None, "read again")]
-    assert feed.store.missing_ids(0, 4)[:2] == ["a0", "r0"]
+    assert feed.store.items.missing_ids(0, 4)[:2] == ["a0", "r0"]
     feed.store.fill(again)
     assert not early.missing
     assert feed.store.calls["c0"].output == "read again"
