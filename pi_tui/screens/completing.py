@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from pi_trio.errors import PiError
@@ -44,7 +45,8 @@ class Completing:
 
     def _find_later(self, text: str, find: Callable[[], Awaitable[list[Hint]]]) -> None:
         """One at a time: what was asked for before is not wanted any more."""
-        self._screen.run_worker(self._find(text, find), group="hints", exclusive=True)
+        look = partial(self._find, text, find)  # no coroutine: it may be cancelled before it begins
+        self._screen.run_worker(look, group="hints", exclusive=True)
 
     async def _find(self, text: str, find: Callable[[], Awaitable[list[Hint]]]) -> None:
         try:
