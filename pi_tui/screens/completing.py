@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from pi_trio.errors import PiError
 from pi_tui.hints import Hint, wants_argument
 from pi_tui.widgets.hints import Hints
 
 if TYPE_CHECKING:
+    from textual.worker import WorkType
+
     from pi_tui.screens.view import SessionView
 
 __all__ = ["Completing"]
@@ -45,7 +47,8 @@ class Completing:
 
     def _find_later(self, text: str, find: Callable[[], Awaitable[list[Hint]]]) -> None:
         """One at a time: what was asked for before is not wanted any more."""
-        look = partial(self._find, text, find)  # no coroutine: it may be cancelled before it begins
+        # No coroutine yet: the worker may be cancelled before it begins.
+        look = cast("WorkType[None]", partial(self._find, text, find))
         self._screen.run_worker(look, group="hints", exclusive=True)
 
     async def _find(self, text: str, find: Callable[[], Awaitable[list[Hint]]]) -> None:
