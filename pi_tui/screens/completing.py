@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, cast
 
 from pi_trio.errors import PiError
 from pi_tui.hints import Hint, wants_argument
 from pi_tui.widgets.hints import Hints
 
 if TYPE_CHECKING:
+    from textual.worker import WorkType
+
     from pi_tui.screens.view import SessionView
 
 __all__ = ["Completing"]
@@ -44,7 +47,9 @@ class Completing:
 
     def _find_later(self, text: str, find: Callable[[], Awaitable[list[Hint]]]) -> None:
         """One at a time: what was asked for before is not wanted any more."""
-        self._screen.run_worker(self._find(text, find), group="hints", exclusive=True)
+        # No coroutine yet: the worker may be cancelled before it begins.
+        look = cast("WorkType[None]", partial(self._find, text, find))
+        self._screen.run_worker(look, group="hints", exclusive=True)
 
     async def _find(self, text: str, find: Callable[[], Awaitable[list[Hint]]]) -> None:
         try:
