@@ -80,7 +80,7 @@ async def test_y_says_how_it_was_copied(open_screen, monkeypatch):
     monkeypatch.setenv("TERM", "xterm")
     async with open_screen(entries=conversation(1)) as screen:
         written: list[str] = []
-        monkeypatch.setattr(screen.main, "_write", written.append)
+        monkeypatch.setattr(screen.main.clipping, "_write", written.append)
         await screen.press("alt+up", "y")
         await screen.until(lambda: "1 line copied through the terminal" in screen.status)
         assert written == [osc52("answer 0", {})]
