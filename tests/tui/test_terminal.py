@@ -89,7 +89,7 @@ def test_a_tool_that_blocks_in_a_thread_holds_neither_the_screen_nor_its_end(tmp
     terminal.write("\x1b")
     terminal.wait_for("You stopped turn 1.")
     terminal.write("tell me more\r")
-    terminal.wait_for("demo model")
+    terminal.wait_for("I am the demo model")
     os.kill(terminal.pid, signal.SIGTERM)
     assert terminal.status() == 143
     assert b"did not stop: bash" in terminal.bytes

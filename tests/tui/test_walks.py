@@ -210,7 +210,7 @@ def test_on_exit_the_last_answer_and_the_way_back_are_printed(start):
     terminal = start("--demo")
     terminal.wait_until_ready()
     terminal.write("what can you do\r")
-    terminal.wait_for("demo model")
+    terminal.wait_for("I am the demo model")
     terminal.wait_for("tokens")
     terminal.write("\x04")
     assert terminal.status() == 0

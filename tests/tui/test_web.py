@@ -306,7 +306,7 @@ async def test_a_page_that_is_loaded_again_has_its_session(tmp_path: Path) -> No
             async with tab(served, client) as here:
                 await here.ready()
                 await here.send("remember this")
-                await here.wait_for("demo model")
+                await here.wait_for("I am the demo model")
             async with tab(served, client) as again:
                 await again.wait_for("▌ remember this")
         assert served.end() == 143
@@ -345,7 +345,7 @@ async def test_a_tab_that_is_closed_ends_its_program_alone(tmp_path: Path) -> No
                 assert len(served.programs) > 2
             await until(lambda: served.programs == [theirs])
             await other.send("still there?")
-            await other.wait_for("demo model")
+            await other.wait_for("I am the demo model")
         assert served.end() == 143
 
 

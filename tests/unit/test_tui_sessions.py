@@ -43,6 +43,7 @@ class _Live:
     def __init__(self, id_: str) -> None:
         self.id = id_
         self.unseen = False
+        self.summarising = False
         self.store = SimpleNamespace(
             questions={},
             running=False,
