@@ -66,6 +66,10 @@ class Bench:
         ids = [head.id for head in self.session.heads if head.detail == name]
         return [self.session.raw(each)["data"] for each in ids]
 
+    def turn_end(self) -> str:
+        """Why the last turn ended."""
+        return str(self.facts("turn/end")[-1]["reason"])
+
     def merged(self) -> list[str]:
         """Log and events in one order: entries as `=name`, which are told the moment they are written."""
         return [

@@ -13,7 +13,7 @@ import attrs
 import pytest
 import trio
 import trio.testing
-from harness_bench import Bench, in_order, open_bench
+from harness_bench import in_order, open_bench
 
 from pi_trio import codec
 from pi_trio.errors import UsageError
@@ -37,10 +37,6 @@ from pi_trio.testing import Call, Hang
 @pytest.fixture
 def session(tmp_path: Path) -> Session:
     return SessionRepository(tmp_path / "agent", tmp_path).create()
-
-
-def turn_end(bench: Bench) -> str:
-    return str(bench.facts("turn/end")[-1]["reason"])
 
 
 # ------------------------------------------------------------------ queue and wake
@@ -217,7 +213,7 @@ async def test_a_batch_that_does_not_enter_spends_no_step(
                 await bench.harness.wait_for_idle()
         await bench.harness.wait_for_idle()
         assert "step/start" not in bench.log()
-        assert (turn_end(bench), bench.model.requests) == (reason, [])
+        assert (bench.turn_end(), bench.model.requests) == (reason, [])
         assert bench.harness.inbox.items("next-turn") == ()
         assert [text_of(message.content) for message in bench.harness.take_returned()] == returned  # type: ignore[union-attr]
         assert ("inbox/returned" in bench.log()) is bool(returned)
@@ -328,7 +324,7 @@ async def test_cancelling_before_admission_commits_neither_system_nor_users(
             "step/end",
             "turn/end",
         ]
-        assert (turn_end(bench), bench.model.requests) == ("aborted", [])
+        assert (bench.turn_end(), bench.model.requests) == ("aborted", [])
         assert [text_of(m.content) for m in bench.harness.returned] == ["a"]  # type: ignore[union-attr]
 
 
@@ -366,7 +362,7 @@ async def test_an_observer_that_cancels_at_admission_stops_the_request(session: 
         session.on_append = lambda entry: (tell(entry), observe(entry))[0]  # type: ignore[func-returns-value]
         await bench.say("a")
         assert "user" in bench.log()
-        assert (turn_end(bench), bench.model.requests) == ("aborted", [])
+        assert (bench.turn_end(), bench.model.requests) == ("aborted", [])
 
 
 async def test_the_first_request_declares_the_prompt_even_if_it_is_empty(session: Session) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import trio
 import trio.testing
-from harness_bench import Bench, in_order, open_bench
+from harness_bench import in_order, open_bench
 
 from pi_trio import codec
 from pi_trio.errors import StorageError, UsageError
@@ -35,10 +35,6 @@ from pi_trio.testing import Call, Hang, Stop, Text, Think
 @pytest.fixture
 def session(tmp_path: Path) -> Session:
     return SessionRepository(tmp_path / "agent", tmp_path).create()
-
-
-def turn_end(bench: Bench) -> str:
-    return str(bench.facts("turn/end")[-1]["reason"])
 
 
 # ------------------------------------------------------------------ streaming and settlement
@@ -99,14 +95,14 @@ async def test_a_failed_attempt_is_written_told_and_then_decided_about(session: 
         last = bench.said()[-1]
         assert isinstance(last, AssistantMessage)
         assert (last.stop_reason, last.error_message) == ("error", "bad key")
-        assert turn_end(bench) == "error"
+        assert bench.turn_end() == "error"
 
 
 async def test_a_stream_that_just_ends_is_a_failure(session: Session) -> None:
     """L46"""
     async with open_bench(session) as bench:
         await bench.say("a")
-        assert turn_end(bench) == "error"
+        assert bench.turn_end() == "error"
 
 
 async def test_a_settlement_that_cannot_be_written_is_the_turns_error(
@@ -172,7 +168,7 @@ async def test_an_abort_wins_over_a_retry(session: Session) -> None:
 
         bench.harness.on(REQUEST_ERROR, decide)
         await bench.say("a")
-        assert (turn_end(bench), len(bench.model.requests)) == ("aborted", 1)
+        assert (bench.turn_end(), len(bench.model.requests)) == ("aborted", 1)
 
 
 async def test_what_a_handler_of_the_stream_raises_is_not_offered_for_retry(session: Session) -> None:
@@ -190,7 +186,7 @@ async def test_what_a_handler_of_the_stream_raises_is_not_offered_for_retry(sess
         bench.harness.prompt("a")
         with pytest.raises(ValueError, match="middleware"):
             await bench.harness.wait_for_idle()
-        assert turn_end(bench) == "error"
+        assert bench.turn_end() == "error"
         assert "assistant/attempt" in bench.log()
 
 
@@ -217,7 +213,7 @@ async def test_a_model_that_does_not_learn_ends_its_turn_with_an_error(session: 
         bench.harness.prompt("go")
         bench.harness.follow_up("later")
         await bench.harness.wait_for_idle()
-        assert (turn_end(bench), len(bench.model.requests)) == ("error", 3)
+        assert (bench.turn_end(), len(bench.model.requests)) == ("error", 3)
         assert "3 times in the same way" in bench.said()[-1].error_message
         await bench.say("again")
         refusal = "There is no tool 'unheard of'. Tools: echo, stuck."
