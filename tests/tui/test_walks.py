@@ -92,6 +92,7 @@ def test_walk_3_a_key_is_seen_nowhere(start, tmp_path: Path):
         _until(terminal, lambda: not any("API key of Anthropic" in line for line in terminal.screen.display))
     terminal.write("run `echo done-$((40+2))`\r")
     terminal.wait_for("done-42")
+    terminal.wait_for("1 tool")
     terminal.write("\x04")
     assert terminal.status() == 0
     stored = tmp_path / "agent" / "auth.json"
