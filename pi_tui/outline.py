@@ -33,6 +33,7 @@ class Code(IntEnum):
     TURN_END = 7
     RECORD = 8
     USAGE = 9
+    WITHDRAWN = 10
 
 
 SUBSTANCE = (Code.PROMPT, Code.ANSWER, Code.RESULT, Code.SAID, Code.SUMMARY, Code.COMPACTION)
@@ -40,6 +41,10 @@ SUBSTANCE = (Code.PROMPT, Code.ANSWER, Code.RESULT, Code.SAID, Code.SUMMARY, Cod
 
 TURNS = (Code.PROMPT, Code.SUMMARY, Code.COMPACTION)
 """What a turn, or what stands for turns, begins with."""
+
+_PROMPT, _WITHDRAWN = bytes([Code.PROMPT]), bytes([Code.WITHDRAWN])
+_PROMPT_ALONE = bytes([Code.PROMPT, Code.SYSTEM, Code.TURN_END, Code.RECORD, Code.USAGE])
+"""What is written of a prompt although nothing came of it."""
 
 _OF_ROLE: Mapping[str | None, int] = {
     "user": Code.PROMPT.value,
@@ -87,12 +92,17 @@ class Segment:
 
 
 class Outline:
-    """Grows by `add` and `extend`, in file order. `version` tells that it has."""
+    """Grows by `add` and `extend`, in file order. `version` tells that it has.
+
+    A prompt from which the leaf went back before anything came of it is withdrawn: no branch.
+    `withdrawals` tells that an entry has become another thing by this.
+    """
 
     def __init__(self, heads: Iterable[EntryHead] = ()) -> None:
         self.heads: list[EntryHead] = []
         self.roots: list[Segment] = []
         self.version = 0
+        self.withdrawals = 0
         self._branches = 0
         self._places: dict[str, int] = {}
         self._segments: list[Segment] = []
@@ -123,6 +133,8 @@ class Outline:
             if head.type == "leaf":
                 if above is not None:
                     places[id_] = above
+                if above is not None or parent is None:
+                    self._leave(above)
                 continue
             place = len(kept)
             if segment is None or above != place - 1 or segment.children:  # else it follows the one before
@@ -133,6 +145,24 @@ class Outline:
             segment.places.append(place)
             segment.codes.append(_code(head))
         self.version += 1
+
+    def _leave(self, target: int | None) -> None:
+        """The leaf moves. Prompts that stand between the target and the end of the file are withdrawn if
+        they are all there is.
+        """
+        segment = self._segments[-1] if self._segments else None
+        if segment is None or segment.children:
+            return
+        if target is not None and self._segments[target] is segment:
+            start = segment.index(target) + 1
+        elif target == (segment.parent.places[-1] if segment.parent is not None else None):
+            start = 0
+        else:
+            return
+        left = segment.codes[start:]
+        if Code.PROMPT in left and not left.strip(_PROMPT_ALONE):
+            segment.codes[start:] = left.replace(_PROMPT, _WITHDRAWN)
+            self.withdrawals += 1
 
     def _segment_after(self, above: int | None) -> Segment:
         """The segment that a follower of an entry goes into."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pi_trio.messages import AssistantMessage, UserMessage, text_of
+from pi_trio.messages import AssistantMessage, TextContent, UserMessage, text_of
 from pi_tui.shown import Item
 
 __all__ = ["PathItems"]
@@ -39,6 +39,16 @@ class PathItems(list[Item]):
                 return reason == "aborted" or len(last.ids) > 1  # a result is the last that was said
             case _:
                 return False
+
+    @property
+    def unanswered(self) -> str | None:
+        """The entry of the prompt that was said last, if nothing came of it and its text is all of it."""
+        last = next((item for item in reversed(self) if item.kind not in ("notice", "turn")), None)
+        if last is None or not isinstance(last.message, UserMessage):
+            return None
+        content = last.message.content
+        plain = isinstance(content, str) or all(isinstance(block, TextContent) for block in content)
+        return last.key if plain else None
 
     @property
     def context_tokens(self) -> int | None:

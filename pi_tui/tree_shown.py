@@ -37,6 +37,7 @@ class Shown:
     def __init__(self, show: Show) -> None:
         self.show: Show = show
         self._places: dict[Segment, tuple[int, list[int]]] = {}
+        self._withdrawals = 0
 
     def choose(self, show: Show) -> None:
         """Show something else."""
@@ -45,6 +46,9 @@ class Shown:
 
     def sync(self, outline: Outline, order: Iterable[Segment], labels: Iterable[str]) -> None:
         """Take over what has changed. `labels` are the entries that have one."""
+        if self._withdrawals != outline.withdrawals:
+            self._withdrawals = outline.withdrawals
+            self._places = {}
         if self.show == "labeled-only":
             self._places = {}
             for place in sorted(place for each in labels if (place := outline.place(each)) is not None):

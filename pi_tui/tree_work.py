@@ -100,7 +100,7 @@ class TreeWork:
         if not store.running:
             return ""
         turn = store.turn_number
-        await self._work.stop()
+        await self._work.stop(withdraw=False)
         return f"■ Turn {turn} was running there and was stopped; `-` in the tree goes back to it."
 
     def _arrive(self, live: LiveSession, text: str, notice: str) -> None:

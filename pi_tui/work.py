@@ -380,8 +380,11 @@ class Work:
 
     # ---------------------------------------------------------------- stopping
 
-    async def stop(self) -> None:
-        """Stop the run; what waited comes back into the prompt."""
+    async def stop(self, *, withdraw: bool = True) -> None:
+        """Stop the run; what waited comes back into the prompt, a prompt that nothing came of too.
+
+        Without `withdraw` such a prompt stays where it is, for who goes elsewhere anyway.
+        """
         live = self.live
         if live is None or live.stopping:
             return
@@ -396,7 +399,13 @@ class Work:
             live.stopping = False
         took = (live.store.clock() - started) * 1000
         self.give_back(live, texts)
-        live.store.say(f"■ You stopped turn {turn}. {took:.0f} ms.")
+        said = f"■ You stopped turn {turn}. {took:.0f} ms."
+        unanswered = live.store.items.unanswered if withdraw else None
+        if unanswered is not None:
+            moved = await live.navigate(unanswered)
+            self.give_back(live, [moved.text])
+            said += " Nothing had come of it: the prompt is back."
+        live.store.say(said)
         self._view.sync()
 
     async def stop_summary(self) -> None:

@@ -39,6 +39,7 @@ _SIGNS = {
     Code.RESULT: "↳ ",
     Code.RECORD: "· ",
     Code.TURN_END: "· ",
+    Code.WITHDRAWN: "· ",
 }
 
 

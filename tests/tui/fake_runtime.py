@@ -2,7 +2,8 @@
 
 It keeps real entries in a real tree and emits the events of a run through a real hub, so the
 screen sees what it would see of the real one. What it answers is decided by words in the
-prompt: `wait` never ends until it is aborted, `tool` runs a call, `crash` raises.
+prompt: `wait` never ends until it is aborted, nor does `mute`, which says nothing before; `tool`
+runs a call, `crash` raises.
 """
 
 from __future__ import annotations
@@ -471,7 +472,7 @@ class FakeRuntime:
         await session.append_message(UserMessage.of(text))
         with scope:
             await self._answer(session, text)
-        if scope.cancelled_caught:
+        if scope.cancelled_caught and "mute" not in text:
             await session.append_message(_answer("so far", stop_reason="aborted"))
         await session.append({"type": "custom", "customType": "turn/end", "data": {}})
         session.scope = None
@@ -480,6 +481,8 @@ class FakeRuntime:
         session.idle.set()
 
     async def _answer(self, session: FakeSession, text: str) -> None:
+        if "mute" in text:
+            await trio.sleep_forever()
         said = self.answers.get(text, f"You said **{text}**.")
         await self._stream(session, said)
         if "wait" in text:

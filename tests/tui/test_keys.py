@@ -85,6 +85,37 @@ async def test_escape_stops_the_turn_and_hands_waiting_texts_back(open_screen):
         assert "esc" not in screen.status
 
 
+async def test_a_prompt_that_nothing_came_of_comes_back_too(open_screen):
+    """It is withdrawn: said anew it is turn 1 again, and the tree has no branch of it."""
+    async with open_screen() as screen:
+        await screen.send("mute one")
+        await screen.until(lambda: screen.prompt.running)
+        await screen.send("left")
+        await screen.write("draft")
+        await screen.press("escape")
+        await screen.until(screen.sees("■ You stopped turn 1."))
+        await screen.until(screen.sees("the prompt is back"))
+        assert screen.prompt.text == "mute one\n\nleft\n\ndraft"
+        assert not screen.sees("▌ mute one")()
+        assert "empty enter" not in screen.status
+        await screen.press("ctrl+c")
+        await screen.send("two")
+        await screen.until(screen.sees("You said two"))
+        store = screen.main.live.store
+        assert (store.outline.branches, store.turn_number) == (1, 1)
+
+
+async def test_a_prompt_that_something_came_of_stays(open_screen):
+    async with open_screen() as screen:
+        await screen.send("tool hold")
+        await screen.until(lambda: screen.prompt.running)
+        await screen.until(screen.sees("bash"))
+        await screen.press("escape")
+        await screen.until(screen.sees("■ You stopped turn 1."))
+        assert screen.prompt.text == ""
+        assert screen.sees("▌ tool hold")()
+
+
 async def test_escape_leaves_the_pane_before_it_stops_the_turn(open_screen):
     async with open_screen() as screen:
         await screen.send("wait")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import socket
 import stat
 import time
 from collections.abc import Callable, Iterator
@@ -129,6 +130,29 @@ def test_walk_4_nothing_of_a_stopped_command_is_left(start):
     terminal.wait_for("empty enter goes on")
     terminal.write("\r")
     terminal.wait_for("The tools have answered.")
+
+
+def test_a_prompt_that_was_stopped_before_the_answer_is_back_in_the_editor(start, tmp_path: Path):
+    """The server takes the request and says nothing; Esc, Enter says it anew, and the tree has it once."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = f"http://127.0.0.1:{server.getsockname()[1]}/v1"
+        provider = {"baseUrl": address, "apiKey": "x", "api": "openai-completions"}
+        models = {"providers": {"mine": {**provider, "models": [{"id": "mute"}]}}}
+        (tmp_path / "agent").mkdir()
+        (tmp_path / "agent" / "models.json").write_text(json.dumps(models))
+        terminal = start("--model", "mine/mute")
+        terminal.wait_until_ready()
+        terminal.write("say it\r")
+        for _ in range(2):
+            terminal.wait_for("esc stop turn")
+            terminal.write("\x1b")
+            terminal.wait_for("the prompt is back")
+            terminal.wait_for("› say it")
+            terminal.write("\r")
+        terminal.wait_for("esc stop turn")
+        terminal.write("\x14")
+        terminal.wait_for("Session tree")
+        assert sum("say it" in line for line in terminal.screen.display) == 1
 
 
 def _runs(pid: int) -> bool:

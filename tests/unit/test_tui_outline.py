@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -116,6 +117,41 @@ def test_records_alone_are_no_branch():
     assert (outline.branches, ids(rows_of(entries, "u2"))) == (1, ["u1", "u2"])
     assert rows_of(entries, "u2")[1].prefix == ""
     assert outline.branch("p1") == ""
+
+
+ASKED = "t1 - turn/start", "u1 t1 user", "a1 u1 assistant", "e1 a1 turn/end"
+LEFT = "t2 e1 turn/start", "u2 t2 user", "e2 u2 turn/end"
+
+
+@pytest.mark.parametrize(
+    ("lines", "leaf", "shown"),
+    [
+        ((*ASKED, *LEFT, "p1 e1 leaf"), "e1", ["u1"]),
+        ((*ASKED, *LEFT, "p1 e1 leaf", "t3 e1 turn/start", "u3 t3 user"), "u3", ["u1", "u3"]),
+        (("t2 - turn/start", "u2 t2 user", "p1 - leaf", "t3 - turn/start", "u3 t3 user"), "u3", ["u3"]),
+        ((*ASKED, "p1 - leaf", "u2 - user", "p2 - leaf", "u3 - user"), "u3", ["u1", "u3"]),
+    ],
+)
+def test_a_prompt_that_was_left_before_anything_came_of_it_is_no_branch(lines, leaf, shown):
+    """Only `all` shows it; read at once or while it happens."""
+    entries = heads(*lines)
+    rows = Rows(Outline())
+    for head in entries:
+        rows.outline.add(head)
+        rows.sync(head.id)
+    rows.sync(leaf)
+    assert ids([rows[at] for at in range(len(rows))]) == ids(rows_of(entries, leaf)) == shown
+    assert "u2" in ids(rows_of(entries, leaf, "all"))
+    assert rows[len(rows) - 1].number == rows.outline.turn_number(leaf)
+
+
+def test_a_prompt_that_was_left_for_elsewhere_or_after_something_is_a_branch():
+    for lines in (
+        (*ASKED, *LEFT, "p1 u1 leaf"),
+        (*ASKED, *LEFT[:2], "a2 u2 assistant", "p1 e1 leaf"),
+        (*ASKED, *LEFT, "l1 e2 label", "c1 l1 compaction", "p1 e1 leaf"),
+    ):
+        assert "u2" in ids(rows_of(heads(*lines), "e1"))
 
 
 def test_a_leaf_entry_stands_for_what_it_points_at():
