@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["sanitise", "without_controls"]
+__all__ = ["printed", "sanitise", "settled", "without_controls"]
 
 TAB_WIDTH = 4
 
@@ -37,41 +37,51 @@ _SEQUENCE = re.compile(
     "|\x1b[PX\\]^_]"  # … without an end: the text after it stays visible
     "|\x1b[ -/]*[0-~]?"  # any other, or ESC alone
 )
+_LINE_END = re.compile("(?<!\r)\r++(?=\n|\\Z)")
 _OVERSTRUCK = re.compile("[^\x08\n]\x08")  # how manual pages print bold
 
 
 def sanitise(text: str, *, keep_newlines: bool = True, show_all: bool = False) -> str:
     """`text` without anything that acts on a terminal or deceives its reader.
 
-    Colours, line erasing, link targets and overstriking vanish; a line that was rewritten
-    with carriage returns keeps its last state; other sequences become one `␛`. Controls are
-    shown as their pictures, invisible characters as `<U+202E>`, half characters as `�`; tabs
-    become spaces. With `keep_newlines` false the result is one line. With `show_all` nothing
-    vanishes, for text that a person approves: every control is a mark and what follows stays.
+    Colours, line erasing and link targets vanish, and carriage returns before a line end; other
+    sequences become one `␛`. Controls are shown as their pictures, invisible characters as
+    `<U+202E>`, half characters as `�`; tabs become spaces. With `keep_newlines` false the result
+    is one line. With `show_all` nothing vanishes, for text that a person approves: every control
+    is a mark and what follows stays.
     """
     if _SUSPECT.search(text):
-        text = _cleaned(text, show_all)
+        text = _SUSPECT.sub(_mark, text if show_all else _plain(text))
     return text if keep_newlines else text.replace("\n", "⏎")
 
 
+def settled(output: str) -> str:
+    """What a command printed, as it stood in the end: overstriking and rewriting have had their effect.
+
+    Only for what was meant for a terminal: of any other text this would hide a part. To be
+    followed by `sanitise`.
+    """
+    if not _SUSPECT.search(output):
+        return output
+    output = _OVERSTRUCK.sub("", _STYLE.sub("", output))
+    return "\n".join(map(_last_state, output.split("\n"))) if "\r" in output else output
+
+
+def printed(tool_name: str, output: str) -> str:
+    """The output of a tool, `settled` if it runs commands. Of a file, say, everything is worth seeing."""
+    return settled(output) if tool_name == "bash" else output
+
+
 def without_controls(text: str) -> str:
-    """`text` as a terminal would have left it, for keeping: of controls only tabs and line feeds."""
+    """`text` for keeping, as a terminal would have left it: of controls only tabs and line feeds."""
     if not _SUSPECT.search(text):
         return text
-    return _CONTROL.sub("", _settled(text))
+    return _CONTROL.sub("", settled(_SEQUENCE.sub("", _STYLE.sub("", text))))
 
 
-def _cleaned(text: str, show_all: bool) -> str:
-    if not show_all:
-        text = _settled(text, "␛").expandtabs(TAB_WIDTH)
-    return _SUSPECT.sub(_mark, text)
-
-
-def _settled(text: str, mark: str = "") -> str:
-    """What is left when styles, overstriking and rewritten lines have had their effect."""
-    text = _SEQUENCE.sub(mark, _STYLE.sub("", text))
-    text = _OVERSTRUCK.sub("", text)
-    return "\n".join(map(_last_state, text.split("\n"))) if "\r" in text else text
+def _plain(text: str) -> str:
+    text = _SEQUENCE.sub("␛", _STYLE.sub("", text))
+    return _LINE_END.sub("", text).expandtabs(TAB_WIDTH)
 
 
 def _last_state(line: str) -> str:

@@ -15,9 +15,10 @@ from pi_trio.messages import (
     CompactionSummaryMessage,
     OpaqueMessage,
     ThinkingContent,
+    ToolResultMessage,
     text_of,
 )
-from pi_trio.text import sanitise
+from pi_trio.text import printed, sanitise
 from pi_tui.bodies import message_of
 from pi_tui.shown import Item
 
@@ -62,7 +63,7 @@ def item_text(item: Item) -> str:
     if isinstance(item.message, AssistantMessage):
         for wanted in item.message.tool_calls:
             call = item.calls.get(wanted.id)
-            parts += [_wanted(wanted.name, wanted.arguments), call.output if call is not None else ""]
+            parts += [_wanted(wanted.name, wanted.arguments), call.printed if call is not None else ""]
     return sanitise("\n\n".join(part.strip("\n") for part in parts if part.strip()))
 
 
@@ -88,6 +89,8 @@ def _said(message: AgentMessage) -> str:
             return f"! {command}\n{output}"
         case CompactionSummaryMessage(summary) | BranchSummaryMessage(summary):
             return summary
+        case ToolResultMessage(tool_name=name, content=content):
+            return printed(name, text_of(content))
         case OpaqueMessage():
             return ""
         case _:

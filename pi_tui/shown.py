@@ -8,6 +8,7 @@ from typing import Any, Literal, TypeAlias
 from attrs import define, field, frozen
 
 from pi_trio.messages import AgentMessage, BashExecutionMessage
+from pi_trio.text import printed
 
 __all__ = ["Call", "CallState", "Item", "ItemKind", "LiveBlock", "Retry", "Shell", "Stats"]
 
@@ -57,6 +58,11 @@ class Call:
     item: Item | None = None
     result_id: str = ""
     dropped: bool = False
+
+    @property
+    def printed(self) -> str:
+        """What of the output is to be seen. Untrusted."""
+        return printed(self.name, self.output)
 
     @property
     def over(self) -> bool:

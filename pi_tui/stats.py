@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
-from typing import Any
 
 from pi_trio.messages import AssistantMessage
-from pi_tui.shown import Item, Stats
+from pi_tui.shown import Call, Item, Stats
 
 __all__ = ["turn_stats"]
 
@@ -20,10 +19,10 @@ def turn_stats(items: Sequence[Item], turn: Item, timestamp: Callable[[Item], st
         start -= 1
     shown = items[start:at]
     answers = [item.message for item in shown if isinstance(item.message, AssistantMessage)]
-    calls = [call for answer in answers for call in answer.tool_calls]
+    calls = [call for item in shown for call in item.calls.values()]
     return Stats(
-        tools=len(calls),
-        files=len({path for call in calls if (path := _changed_file(call.name, call.arguments))}),
+        tools=sum(len(answer.tool_calls) for answer in answers),
+        files=len({path for call in calls if (path := _changed_file(call))}),
         tokens=sum(answer.usage.total_tokens for answer in answers),
         cost=sum(answer.usage.cost.total for answer in answers),
         seconds=_seconds(next(filter(None, map(timestamp, shown)), ""), timestamp(turn)),
@@ -31,8 +30,8 @@ def turn_stats(items: Sequence[Item], turn: Item, timestamp: Callable[[Item], st
     )
 
 
-def _changed_file(tool: str, args: Mapping[str, Any]) -> str | None:
-    path = args.get("path") if tool in ("edit", "write") else None
+def _changed_file(call: Call) -> str | None:
+    path = call.args.get("path") if call.state == "done" and call.name in ("edit", "write") else None
     return path if isinstance(path, str) else None
 
 

@@ -24,8 +24,8 @@ from pi_trio.events import (
 )
 from pi_trio.extensions.renderers import render
 from pi_trio.llm.protocol import StreamEvent, TextDelta, ThinkingDelta, ThinkingStart
-from pi_trio.messages import AgentMessage, AssistantMessage, TextContent, text_of
-from pi_trio.text import sanitise
+from pi_trio.messages import AgentMessage, AssistantMessage, text_of
+from pi_trio.text import printed, sanitise
 
 __all__ = ["ChatText"]
 
@@ -141,7 +141,7 @@ class ChatText:
                 return "" if self._last_line == "whole" else self.lines("")[:-1]
 
     def _result(self, event: ToolExecutionEnd) -> str:
-        text = "\n".join(block.text for block in event.result.content if isinstance(block, TextContent))
+        text = printed(event.tool_name, text_of(event.result.content))
         lines = text.strip("\n").split("\n") if text.strip() else []
         shown = [f"  {line}" for line in lines[:_MOST_LINES]]
         if len(lines) > _MOST_LINES:

@@ -23,8 +23,10 @@ class Digest:
     """Some entries of a path, in order, in one value.
 
     `text` is the beginning of what the first of them says, `timestamp` when it was written.
-    `tools` counts results of calls, `answers` those of models; `files` are the paths that calls of
-    `edit` and `write` named. `context` is the size of the last request and its answer in tokens, 0
+    `tools` counts results of calls, `answers` those of models; `changes` are the ids of calls of
+    `edit` and `write` with the paths that they named, without those that failed; `failed_calls`
+    are the ids of failed calls that were made before the first of these entries.
+    `context` is the size of the last request and its answer in tokens, 0
     for unknown; `cost` is in US dollars. `model` and `stop_reason` are those of the last answer;
     the reason is `aborted` also where a call of it was stopped. `failed` says that the first entry
     is the result of a call that failed.
@@ -34,12 +36,18 @@ class Digest:
     timestamp: str = ""
     tools: int = 0
     answers: int = 0
-    files: tuple[str, ...] = ()
+    changes: tuple[tuple[str, str], ...] = ()
+    failed_calls: tuple[str, ...] = ()
     context: int = 0
     cost: float = 0.0
     model: str = ""
     stop_reason: str = ""
     failed: bool = False
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The paths that were changed, or are about to be."""
+        return tuple(dict.fromkeys(path for _, path in self.changes))
 
 
 def digest(entries: Iterable[Mapping[str, Any]]) -> Digest:
@@ -54,18 +62,30 @@ def digest(entries: Iterable[Mapping[str, Any]]) -> Digest:
 
 def merged(first: Digest, then: Digest) -> Digest:
     """Of all entries of two digests, one after the other."""
+    changes = list(first.changes)
+    earlier = tuple(each for each in then.failed_calls if not _take_back(changes, each))
     return Digest(
         text=first.text,
         timestamp=first.timestamp,
         tools=first.tools + then.tools,
         answers=first.answers + then.answers,
-        files=tuple(dict.fromkeys((*first.files, *then.files))) if then.files else first.files,
+        changes=(*changes, *then.changes),
+        failed_calls=first.failed_calls + earlier,
         context=then.context or first.context,
         cost=first.cost + then.cost,
         model=then.model or first.model,
         stop_reason=then.stop_reason if then.answers or then.stop_reason else first.stop_reason,
         failed=first.failed,
     )
+
+
+def _take_back(changes: list[tuple[str, str]], call_id: str) -> bool:
+    """Leave out the latest call with an id, since some providers count anew. False if there is none."""
+    for at in range(len(changes) - 1, -1, -1):
+        if changes[at][0] == call_id:
+            del changes[at]
+            return True
+    return False
 
 
 def _sums(entry: Mapping[str, Any]) -> Digest:
@@ -77,17 +97,19 @@ def _sums(entry: Mapping[str, Any]) -> Digest:
     match message.get("role"):
         case "toolResult":
             code = _mapping(message.get("details")).get("code")
+            failed = bool(message.get("isError"))
             return Digest(
                 tools=1,
                 cost=_cost(usage),
                 stop_reason="aborted" if code in _STOPPED else "",
-                failed=bool(message.get("isError")),
+                failed_calls=(_text(message.get("toolCallId")),) if failed else (),
+                failed=failed,
             )
         case "assistant":
             total = usage.get("totalTokens")
             return Digest(
                 answers=1,
-                files=_files(message),
+                changes=_changes(message),
                 context=total if isinstance(total, int) and total > 0 else 0,
                 cost=_cost(usage),
                 model=_text(message.get("model")),
@@ -160,13 +182,13 @@ def _call(call: Mapping[str, Any]) -> str:
     return f"{_text(call.get('name'))} {_text(about)}".strip()
 
 
-def _files(message: Mapping[str, Any]) -> tuple[str, ...]:
-    paths = (
-        _mapping(call.get("arguments")).get("path")
+def _changes(message: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+    named = (
+        (_text(call.get("id")), _mapping(call.get("arguments")).get("path"))
         for call in _calls(message)
         if call.get("name") in ("edit", "write")
     )
-    return tuple(dict.fromkeys(path for path in paths if isinstance(path, str)))
+    return tuple((id_, path) for id_, path in named if isinstance(path, str))
 
 
 def _cost(usage: Mapping[str, Any]) -> float:

@@ -16,6 +16,7 @@ from pi_trio.messages import (
     UserMessage,
     text_of,
 )
+from pi_trio.text import settled
 from pi_tui.items.markdown import Growing, Progress, markdown
 from pi_tui.items.paint import BOLD, ITALIC, Budget, Look, Span, beginning, indented, line, painted, wrapped
 from pi_tui.items.tools import call_strips
@@ -135,7 +136,8 @@ def _shell(
 ) -> list[Strip]:
     theme = look.theme
     head: list[Span] = [("!! " if private else "! ", theme["bashMode"] + BOLD), (command, theme["text"])]
-    lines = wrapped(output.strip("\n"), look.width - 2, theme["toolOutput"]) if output.strip() else []
+    seen = settled(output).strip("\n")
+    lines = wrapped(seen, look.width - 2, theme["toolOutput"]) if seen.strip() else []
     if len(lines) > SHELL_LINES and not look.expanded:
         more = line(look.width - 2, [(f"… {len(lines) - SHELL_LINES} lines above", theme["dim"])])
         lines = [more, *lines[-SHELL_LINES:]]

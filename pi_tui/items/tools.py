@@ -48,9 +48,9 @@ def call_strips(call: Call, look: Look) -> list[Strip]:
     if look.expanded:
         body = call_details(call, inside, EXPANDED_LINES)
     elif call.state == "failed":
-        body = _tail(call.output, inside, FAILED_LINES)
+        body = _tail(call.printed, inside, FAILED_LINES)
     elif call.state == "running":
-        body = _tail(call.output, inside, 1)
+        body = _tail(call.printed, inside, 1)
     else:
         body = []
     mark: Span = ("│" + " " * (NAME_CELLS + 2), look.theme["borderMuted"])
@@ -76,7 +76,7 @@ def call_details(call: Call, look: Look, limit: int | None = None) -> list[Strip
     elif call.name == "write" and isinstance(content := call.args.get("content"), str):
         strips = wrapped(content, look.width, look.theme["toolOutput"])
     else:
-        return _tail(call.output, look, limit)
+        return _tail(call.printed, look, limit)
     return strips[:limit] if limit else strips
 
 

@@ -141,7 +141,7 @@ class ToolPane(SessionPane, can_focus=True):
 
     def action_copy(self) -> None:
         if self._selected is not None:
-            self.post_message(Copied(sanitise(diff_of(self._selected) or self._selected.output)))
+            self.post_message(Copied(sanitise(diff_of(self._selected) or self._selected.printed)))
 
     def action_stop(self) -> None:
         if self._selected is not None and self._runs:

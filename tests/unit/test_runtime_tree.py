@@ -90,6 +90,15 @@ def test_a_digest_grows_as_its_turn_does():
     assert merged(digest(TURN[:2]), digest(TURN[2:])) == digest(TURN)
 
 
+def test_a_file_that_a_failed_call_named_was_not_changed():
+    failed = result("r1", "a", "edit", "no such text")
+    failed["message"] |= {"isError": True}
+    turn = (*TURN[:2], failed, TURN[3])
+    assert digest(turn).files == ("y.py",)
+    assert all(merged(digest(turn[:at]), digest(turn[at:])) == digest(turn) for at in range(1, 4))
+    assert digest([*turn, TURN[4]]).files == ("y.py", "x.py")
+
+
 def test_a_turn_whose_call_was_stopped_is_stopped():
     stopped = result("r1", "a", "bash", "")
     stopped["message"]["details"] = {"code": "aborted"}

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pi_trio.text import sanitise
+from pi_trio.text import printed, sanitise, settled, without_controls
 
 ACTS = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
@@ -67,12 +67,20 @@ def test_tabs_are_spaces():
 def test_progress_bars_keep_their_last_state():
     """BA-10"""
     bar = "".join(f"\r{n}%" for n in range(2000))
-    assert sanitise(f"start\n{bar}\n\x1b[32mdone\x1b[0m\r\n") == "start\n1999%\ndone\n"
-    assert sanitise("10%\r100%\r") == "100%"
+    assert settled(f"start\n{bar}\n\x1b[32mdone\x1b[0m\r\n") == "start\n1999%\ndone\n"
+    assert settled("10%\r100%\r") == "100%"
+    assert printed("bash", "10%\r100%") == without_controls("10%\r100%") == "100%"
 
 
-def test_overstriking_vanishes():
-    assert sanitise("N\bNA\bAME") == "NAME"
+def test_overstriking_vanishes_where_a_command_printed_it():
+    assert settled("N\bNA\bAME") == "NAME"
+
+
+def test_what_is_no_output_of_a_command_hides_nothing():
+    """In a prompt, a diff or a file, text before a carriage return or a backspace is still said."""
+    assert sanitise("rm -rf ~\r# harmless\r\nnext\r") == "rm -rf ~␍# harmless\nnext"
+    assert sanitise("rx\bm") == "rx␈m"
+    assert printed("read", "a\rb") == "a\rb"
 
 
 def test_one_line():

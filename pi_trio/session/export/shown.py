@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Literal, TypeAlias
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from pi_trio import codec
 from pi_trio.messages import (
@@ -32,6 +32,7 @@ from pi_trio.session.entries import (
     ModelChangeEntry,
     ThinkingLevelChangeEntry,
 )
+from pi_trio.text import printed
 
 __all__ = ["Kind", "Part", "Shown", "show"]
 
@@ -96,9 +97,9 @@ def _message(message: AgentMessage) -> Shown:
             return Shown("assistant", _answer_title(message), tuple(_answer(message)))
         case ToolResultMessage():
             title = f"{message.tool_name} {'failed' if message.is_error else 'result'}"
-            return Shown(
-                "tool", title, tuple(_parts(message.content, "error" if message.is_error else "code"))
-            )
+            parts = _parts(message.content, "error" if message.is_error else "code")
+            seen = (evolve(part, text=printed(message.tool_name, part.text)) for part in parts)
+            return Shown("tool", title, tuple(seen))
         case BashExecutionMessage():
             code = f" (exit {message.exit_code})" if message.exit_code else ""
             return Shown("tool", f"Command{code}", (Part("code", f"$ {message.command}\n{message.output}"),))
