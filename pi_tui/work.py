@@ -177,13 +177,17 @@ class Work:
         prompt.put_back(await live.take_returned())
         await self._learn_commands()
         self._view.sync()
-        if not live.store.heads:
-            self._view.do(self._look_around(live))
+        self._view.do(self._when_quiet(live))
 
-    async def _look_around(self, live: LiveSession) -> None:
-        """What the first screen tells of the place, once it is there and the first keys are answered."""
+    async def _when_quiet(self, live: LiveSession) -> None:
+        """What waits until the screen is there and the first keys are answered: what the first screen
+        tells of the place, and colours for the first answer.
+        """
+        from pi_tui.items.code import prepare_colours
+
         await asyncio.sleep(FIRST_KEYS)
-        if self.live is not live:
+        prepare_colours()
+        if live.store.heads or self.live is not live:
             return  # it may be closed, and will be looked at again if it is shown again
         live.store.look_around(await self.offered.surroundings(live.id))
         self._view.sync()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import cache
 from itertools import pairwise
 from typing import Any
 
@@ -17,7 +19,7 @@ from pi_trio.text import sanitise
 from pi_tui.items.paint import Budget, Look, folded, indented
 from pi_tui.theme import Theme
 
-__all__ = ["INDENT", "Fence", "coloured", "forget_fences"]
+__all__ = ["INDENT", "Fence", "coloured", "forget_fences", "prepare_colours"]
 
 INDENT = "  "
 """What stands before every line of code."""
@@ -44,6 +46,25 @@ _TOKENS = (
 
 _finished: LRUCache[tuple[str, int, Theme], list[Strip]] = LRUCache(256)
 """Coloured fences. An answer that was seen streaming is drawn again when it is finished."""
+
+
+_loader = ThreadPoolExecutor(max_workers=1, thread_name_prefix="colours")
+
+
+@cache
+def _loading(language: str) -> Future[object]:
+    """Once for each language its rules are put together, which takes as long as a frame: not here."""
+    return _loader.submit(_lexer, language)
+
+
+def prepare_colours() -> None:
+    """Have the languages ready that answers have most often."""
+    for language in ("python", "bash", "json"):
+        _loading(language)
+
+
+def _lexer(language: str) -> Any:
+    return Syntax("", language or "text").lexer
 
 
 def forget_fences() -> None:
@@ -81,6 +102,7 @@ class Fence:
     look: Look
     _plain: list[Strip] = field(factory=list)
     _done: int = 0
+    _closed: bool = False
     _colouring: Iterator[list[Strip]] | None = None
     _coloured: list[Strip] = field(factory=list)
 
@@ -96,8 +118,12 @@ class Fence:
         if (known := _finished.get(key)) is not None:
             return known
         if self._colouring is None:
-            self._plain, self._done = self._lines(_code(source)), 0
-            self._colouring = self._colour(source)
+            if not self._closed:
+                self._plain, self._closed = self._lines(_code(source)), True
+            language = _language(source)
+            if budget is not None and not budget.wait(_loading(language)):
+                return self._plain
+            self._colouring = self._colour(source, language)
         while budget is None or not budget.used_up():
             more = next(self._colouring, None)
             if more is None:
@@ -119,9 +145,8 @@ class Fence:
         style = self.look.theme["mdCodeBlock"]
         return [strip for line in sanitise(code).split("\n") for strip in self._fold(Text(line, style))]
 
-    def _colour(self, source: str) -> Iterator[list[Strip]]:
+    def _colour(self, source: str, language: str) -> Iterator[list[Strip]]:
         """The lines in colours, a stretch at a time."""
-        language = source.split("\n", 1)[0].strip().lstrip("`~").strip().partition(" ")[0]
         stretch: list[Strip] = []
         for count, line in enumerate(coloured(sanitise(_code(source)), language, self.look.theme), 1):
             stretch += self._fold(line)
@@ -133,6 +158,11 @@ class Fence:
     def _fold(self, line: Text) -> list[Strip]:
         strips = folded(line, self.look.width - len(INDENT))
         return indented(strips, (INDENT, Style()), (INDENT, Style()))
+
+
+def _language(source: str) -> str:
+    """What the first line of a fence says."""
+    return source.split("\n", 1)[0].strip().lstrip("`~").strip().partition(" ")[0]
 
 
 def _code(source: str) -> str:
@@ -149,5 +179,5 @@ def _code(source: str) -> str:
 
 
 def _lexed(code: str, language: str) -> Iterator[tuple[Any, str]]:
-    lexer = Syntax("", language or "text").lexer
+    lexer = _lexer(language)
     return iter((((), code),)) if lexer is None else iter(lexer.get_tokens(code))

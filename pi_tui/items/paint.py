@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import Future, wait
 from io import StringIO
 from typing import TypeAlias
 
@@ -92,6 +93,7 @@ class Budget:
     """
 
     def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
         self._until = time.thread_time() + seconds
         self._asked = False
         self.exceeded = False
@@ -103,6 +105,12 @@ class Budget:
             self.exceeded = True
         self._asked = True
         return self.exceeded
+
+    def wait(self, work: Future[object]) -> bool:
+        """Wait for another thread, no longer than this is for. False if it is not done, and is left out."""
+        finished, _ = wait((work,), self._seconds)
+        self.exceeded = self.exceeded or not finished
+        return bool(finished)
 
 
 _FIRST_LINE = re.compile(r"\S[^\n\r\v\f\x1c-\x1e\x85\u2028\u2029]{0,1999}")

@@ -69,6 +69,7 @@ class Transcript(SessionPane, can_focus=False):
         self._placing = False
         self._next_sync = 0.0
         self._sync_waits = False
+        self._drawing_waits = False
         self._asked: set[str] = set()
 
     # ---------------------------------------------------------------- commands
@@ -183,17 +184,23 @@ class Transcript(SessionPane, can_focus=False):
         self._ask_for_missing(first)
         self._next_sync = time.monotonic() + FRAME
         if self._budget.exceeded:
-            self.set_timer(DRAWING, self._draw_on)
+            self._draw_later()
         if self._budget.exceeded or self._budget.postponed:
             self.sync()
 
+    def _draw_later(self) -> None:
+        if not self._drawing_waits:
+            self._drawing_waits = True
+            self.set_timer(DRAWING, self._draw_on)
+
     def _draw_on(self) -> None:
         """Go on with what this frame left out, so that the next one has it."""
+        self._drawing_waits = False
         if self._budget.exceeded and time.monotonic() + DRAWING < self._next_sync:
             self._budget = Budget(DRAWING)
             for index in self._view:
                 self._strips(index)
-            self.set_timer(DRAWING, self._draw_on)
+            self._draw_later()
 
     def _draw_upwards(self, index: int, lines: int) -> int:
         while index >= 0 and lines > 0:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from concurrent.futures import Future
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,8 +11,9 @@ from rich.style import Style
 
 from pi_tui.items.blocks import LONGEST, MOST_ROWS, Splitter, split_blocks
 from pi_tui.items.markdown import Growing, markdown
-from pi_tui.items.paint import Look
+from pi_tui.items.paint import Budget, Look
 from pi_tui.theme import bundled_folder, load_theme
+from pi_tui.widgets.selecting import AT_ONCE
 
 LOOK = Look(60, load_theme("dark", [bundled_folder()]))
 
@@ -82,10 +85,9 @@ def test_the_growing_end_is_never_long(kind, monkeypatch):
 def test_a_long_fence_is_coloured_a_stretch_at_a_time():
     """PF-03: no frame waits for 3,000 lines of colours; what has none yet stands there plain."""
 
-    class Once:
+    class Once(Budget):
         """A budget for one stretch."""
 
-        exceeded = postponed = False
         asked = 0
 
         def used_up(self) -> bool:
@@ -95,7 +97,7 @@ def test_a_long_fence_is_coloured_a_stretch_at_a_time():
 
     text = LONG["a fence"].replace("x", "y") + "\nafter\n"  # another: what was coloured once is kept
     growing = Growing(LOOK, Style())
-    first = growing.strips(text, budget=Once())
+    first = growing.strips(text, budget=Once(AT_ONCE))
     assert len(first) == 3000
     plain = [list(strip) for strip in first]
     whole = markdown(text, LOOK, Style())
@@ -103,8 +105,24 @@ def test_a_long_fence_is_coloured_a_stretch_at_a_time():
     assert list(first[0]) == list(whole[0])
     assert plain[2999] != list(whole[2999])
     for _ in range(3000 // 16 + 3):
-        strips = growing.strips(text, final=True, budget=Once())
+        strips = growing.strips(text, final=True, budget=Once(AT_ONCE))
     assert [list(strip) for strip in strips] == [list(strip) for strip in whole]
+
+
+def test_colours_that_are_not_ready_are_left_out_and_come_later(monkeypatch):
+    """The rules of a language are put together elsewhere: no key waits for them."""
+    ready: Future[object] = Future()
+    monkeypatch.setattr("pi_tui.items.code._loading", lambda language: ready)
+    text = "```python\nunready = 'x'\n```\nafter\n"
+    growing, budget = Growing(LOOK, Style()), Budget(0.001)
+    for _ in range(2):
+        first = growing.strips(text, final=True, budget=budget)
+        assert budget.exceeded
+        assert [strip.text.strip() for strip in first] == ["unready = 'x'"]
+    ready.set_result(None)
+    strips = growing.strips(text, final=True, budget=Budget(AT_ONCE))
+    assert [list(strip) for strip in strips] == [list(strip) for strip in markdown(text, LOOK, Style())]
+    assert list(strips[0]) != list(first[0])
 
 
 def test_a_long_table_keeps_its_columns_and_names_them_once():
