@@ -40,6 +40,10 @@ SWITCH_INTERVAL = 0.0005
 """How long Python runs one thread before it looks at the other. At the default, rendering delays tools."""
 
 
+FULL_PASSES = 100
+"""How many passes of the collector over what is young come before one over everything. Python's are 10."""
+
+
 class RuntimeEndedError(UsageError):
     """The runtime is gone, so a command cannot be carried out."""
 
@@ -103,8 +107,9 @@ class Bridge:
             lambda runtime: runtime.subscribe(session_id, subscription.outbox)
         )
         # Modules and the session stay: a full pass over them in the middle of a stream would
-        # hold up a key for as long as three frames.
+        # hold up a key for as long as three frames. Over what comes later there are few.
         gc.freeze()
+        gc.set_threshold(*gc.get_threshold()[:2], FULL_PASSES)
         return subscription
 
     # -------------------------------------------------------------- the trio side

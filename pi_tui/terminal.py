@@ -10,6 +10,9 @@ here an Escape is one after 25 ms, and a sequence that a slow line cut in two is
 It looks at each letter of a paste; here a paste of a megabyte is one piece.
 It types what a terminal says of the colour of its ground; here that becomes a message.
 
+It looks for what has changed 60 times a second and, while something streams, misses every second
+look, so that a key waited for as long as 33 ms; here it looks more often.
+
 Its writer dies when the terminal is gone, and whoever writes next waits for ever. And a byte
 that is no UTF-8, such as a paste in another encoding may have, would end the program.
 """
@@ -26,7 +29,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from io import StringIO
 
-from textual import constants, events
+from textual import constants, events, screen
 from textual._time import get_time
 from textual._xterm_parser import XTermParser
 from textual.driver import Driver
@@ -68,6 +71,9 @@ PASTE_BEGINS, PASTE_ENDS = "\x1b[200~", "\x1b[201~"
 
 _PASTE_BEGUN = re.compile(r"\x1b\[20?0?\Z")
 """What is known to be the beginning of a paste, or of a function key, whose rest is on its way."""
+
+LOOK_EVERY = 1 / 250
+"""Seconds between two looks for what has changed; while nothing has there are none."""
 
 SEQUENCE_WAIT = 0.5
 """Seconds after which the beginning of a sequence is taken for keys that were typed."""
@@ -226,3 +232,4 @@ def install() -> None:
     linux_driver.XTermParser = _reading_parser  # type: ignore[attr-defined, assignment]
     linux_driver.WriterThread = EnduringWriter  # type: ignore[attr-defined]
     linux_driver.getincrementaldecoder = enduring_decoder  # type: ignore[attr-defined, assignment]
+    screen.UPDATE_PERIOD = LOOK_EVERY  # type: ignore[misc]

@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future, wait
 from io import StringIO
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from attrs import evolve, frozen
 from rich.cells import cell_len, set_cell_size
@@ -82,6 +82,22 @@ class Look:
     def fits(self, other: Look) -> bool:
         """Whether what does not run looks the same under both."""
         return (self.width, self.theme, self.expanded) == (other.width, other.theme, other.expanded)
+
+
+class Line(Strip):
+    """A strip without its seven caches, which weigh more than most lines, until one is asked for: of all
+    lines that are drawn, few are ever on the screen.
+    """
+
+    __slots__ = ()
+
+    def __init__(self, segments: Iterable[Segment], cell_length: int) -> None:
+        self._segments = list(segments)
+        self._cell_length = cell_length
+
+    def __getattr__(self, name: str) -> Any:
+        Strip.__init__(self, self._segments, self._cell_length)
+        return object.__getattribute__(self, name)
 
 
 class Budget:
@@ -202,8 +218,8 @@ def render(renderable: RenderableType, width: int, theme: RichTheme) -> list[Str
 
 def painted(segments: Iterable[Segment], width: int, ground: Style | None = None) -> Strip:
     """A strip of exactly `width` cells on `ground`."""
-    strip = Strip(segments).adjust_cell_length(width)
-    return strip.apply_style(ground) if ground is not None else strip
+    line = Segment.adjust_line_length(list(segments), width)
+    return Line(line if ground is None else Segment.apply_style(line, ground), width)
 
 
 def indented(strips: Iterable[Strip], first: Span, rest: Span) -> list[Strip]:
@@ -211,7 +227,7 @@ def indented(strips: Iterable[Strip], first: Span, rest: Span) -> list[Strip]:
     out: list[Strip] = []
     for strip in strips:
         text, style = rest if out else first
-        out.append(Strip([Segment(text, style), *strip], cell_len(text) + strip.cell_length))
+        out.append(Line([Segment(text, style), *strip], cell_len(text) + strip.cell_length))
     return out
 
 

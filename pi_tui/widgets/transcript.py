@@ -36,7 +36,7 @@ MAX_TEXT = 110
 FRAME = 1 / 20
 """Seconds between two looks into the store while events keep coming, at least."""
 
-DRAWING = 0.004
+DRAWING = 0.002
 """Seconds of drawing answers at a time, and of a pause before more of them is drawn."""
 
 _MARGIN = Segment(" " * MARGIN)

@@ -9,8 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.style import Style
+from textual import screen
+from textual.drivers import linux_driver
 
 from pi_trio.errors import ConfigError
+from pi_tui import terminal
 from pi_tui.app import PiApp
 from pi_tui.heights import Heights
 from pi_tui.items.blocks import split_blocks
@@ -310,6 +313,22 @@ def test_a_lone_escape_is_told_as_soon_as_nothing_follows():
     assert list(parser.feed("\x1b")) == []
     assert [event.key for event in parser.tick()] == ["escape"]
     assert [event.key for event in parser.feed("a")] == ["a"]
+
+
+def test_a_key_does_not_wait_for_textuals_looks(monkeypatch):
+    """Its screens look for what has changed as often as `install` says, while there is something."""
+    for module, name in (
+        (screen, "UPDATE_PERIOD"),
+        (linux_driver, "XTermParser"),
+        (linux_driver, "WriterThread"),
+        (linux_driver, "getincrementaldecoder"),
+    ):
+        monkeypatch.setattr(module, name, getattr(module, name))
+    terminal.install()
+    asked = []
+    monkeypatch.setattr(screen.Screen, "set_interval", lambda self, seconds, *_, **__: asked.append(seconds))
+    screen.Screen()._update_timer  # noqa: B018
+    assert asked == [terminal.LOOK_EVERY]
 
 
 class _GoneTerminal:
