@@ -200,6 +200,17 @@ class Outline:
         """The place of an entry, or of what a pointer stands for; None for one that is not there."""
         return self._places.get(entry_id) if entry_id is not None else None
 
+    def path(self, leaf_id: str | None) -> list[EntryHead]:
+        """Root to leaf. A loop in a damaged file ends the walk."""
+        path: list[EntryHead] = []
+        seen: set[int] = set()
+        at = self.place(leaf_id)
+        while at is not None and at not in seen:
+            seen.add(at)
+            path.append(self.heads[at])
+            at = self.place(path[-1].parent_id)
+        return path[::-1]
+
     def segment(self, place: int) -> Segment:
         """The segment that an entry stands in."""
         return self._segments[place]

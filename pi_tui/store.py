@@ -121,7 +121,6 @@ class SessionStore:
         self.returned = list(snapshot.returned)
         self.live = LiveAnswer()
         self.calls = Calls(self.clock)
-        self.heads: dict[str, EntryHead] = {head.id: head for head in snapshot.heads}
         self.leaf_id = snapshot.leaf_id
         self.bodies: dict[str, Mapping[str, Any]] = {}
         self.shelf = Shelf()
@@ -201,7 +200,7 @@ class SessionStore:
     @property
     def has_file(self) -> bool:
         """Whether the session can be opened again: its file appears with the first input."""
-        return self.session.path is not None and bool(self.heads)
+        return self.session.path is not None and bool(self.outline)
 
     @property
     def turn_number(self) -> int:
@@ -335,9 +334,8 @@ class SessionStore:
 
     def _add_entry(self, entry: Mapping[str, Any]) -> None:
         head = head_of(entry)
-        if head.id in self.heads:
+        if head.id in self.outline:
             return
-        self.heads[head.id] = head
         self.outline.add(head)
         if head.type == "label":
             self._relabel(str(head.detail), entry.get("label"))
@@ -397,7 +395,7 @@ class SessionStore:
         """Make the items of the path to the leaf; items met before are kept with their bodies."""
         self.items = PathItems()
         self.structure += 1
-        for head in self._path():
+        for head in self.outline.path(self.leaf_id):
             self._place(head)
         if not self.items:
             self.items.append(Item("welcome", "welcome"))
@@ -408,17 +406,6 @@ class SessionStore:
         self.labels.pop(target_id, None)
         if isinstance(label, str) and label:
             self.labels[target_id] = label
-
-    def _path(self) -> list[EntryHead]:
-        """Root to leaf. A loop in a damaged file ends the walk."""
-        path: list[EntryHead] = []
-        seen: set[str] = set()
-        at = self.leaf_id
-        while at is not None and at not in seen and (head := self.heads.get(at)):
-            seen.add(at)
-            path.append(head)
-            at = head.parent_id
-        return path[::-1]
 
     def _place(self, head: EntryHead) -> None:
         """Give an entry its item: a new one, that of the answer it belongs to, or none."""

@@ -173,7 +173,7 @@ class Work:
         if before is not None and before is not live and not draft:
             await self._close_if_empty(before)
         prompt.remember(live.store.items.prompts)
-        prompt.suggestions = () if live.store.heads else suggestions(live.store.model)
+        prompt.suggestions = () if live.store.outline else suggestions(live.store.model)
         prompt.put_back(await live.take_returned())
         await self._learn_commands()
         self._view.sync()
@@ -187,7 +187,7 @@ class Work:
 
         await asyncio.sleep(FIRST_KEYS)
         prepare_colours()
-        if live.store.heads or self.live is not live:
+        if live.store.outline or self.live is not live:
             return  # it may be closed, and will be looked at again if it is shown again
         live.store.look_around(await self.offered.surroundings(live.id))
         self._view.sync()
@@ -204,7 +204,7 @@ class Work:
     async def _close_if_empty(self, live: LiveSession) -> None:
         """A session in which nothing was ever said is not worth keeping open."""
         store = live.store
-        if not (store.heads or store.running or store.shell is not None):
+        if not (store.outline or store.running or store.shell is not None):
             await self.close(live)
 
     async def close(self, live: LiveSession) -> None:

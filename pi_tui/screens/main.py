@@ -64,7 +64,7 @@ class MainScreen(SessionView):
         event.live.unseen = False
         if store.returned and not self.work.stopping:
             self.do(self.work.put_back_returned(event.live))
-        if store.heads:
+        if store.outline:
             self.prompt.suggestions = ()
         self.panes.sync()
         self.panes.look_through_news(event.live)

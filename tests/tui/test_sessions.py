@@ -115,7 +115,7 @@ async def test_one_that_finished_unseen_comes_first_and_is_seen_then(open_screen
             await screen.until(lambda text=text: text in screen.transcript_text())
             if text != "third":
                 await screen.press("ctrl+n")
-                await screen.until(lambda: not screen.main.live.store.heads)
+                await screen.until(lambda: not screen.main.live.store.outline)
         assert "⠼ 1 other runs" in screen.status
         await screen.runtime_call(lambda runtime: runtime.abort("session-1"))
         await screen.until(lambda: "✓ 1 other finished" in screen.status)
