@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
-import gc
 import sys
 import threading
 from collections.abc import Awaitable, Callable
@@ -20,6 +19,7 @@ from contextlib import AbstractAsyncContextManager, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
+from pi_trio.collector import spare_what_is_there
 from pi_trio.errors import UsageError
 
 if TYPE_CHECKING:
@@ -38,10 +38,6 @@ FRAME = 1 / 30
 
 SWITCH_INTERVAL = 0.0005
 """How long Python runs one thread before it looks at the other. At the default, rendering delays tools."""
-
-
-FULL_PASSES = 100
-"""How many passes of the collector over what is young come before one over everything. Python's are 10."""
 
 
 class RuntimeEndedError(UsageError):
@@ -106,10 +102,7 @@ class Bridge:
         subscription.snapshot = await self.call(
             lambda runtime: runtime.subscribe(session_id, subscription.outbox)
         )
-        # Modules and the session stay: a full pass over them in the middle of a stream would
-        # hold up a key for as long as three frames. Over what comes later there are few.
-        gc.freeze()
-        gc.set_threshold(*gc.get_threshold()[:2], FULL_PASSES)
+        spare_what_is_there()
         return subscription
 
     # -------------------------------------------------------------- the trio side

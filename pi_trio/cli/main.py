@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import gc
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -13,8 +12,8 @@ from pi_trio.cli.arguments import positive
 from pi_trio.cli.options import add_session_arguments, make_parser, parse
 from pi_trio.cli.start import run_program
 from pi_trio.cli.status import BROKEN_PIPE, ended_by
+from pi_trio.collector import paused_collector, spare_what_is_there
 from pi_trio.errors import ConfigError, PiError
-from pi_trio.session.collector import paused_collector
 
 __all__ = ["main"]
 
@@ -82,8 +81,11 @@ def _main(arguments: list[str]) -> int:
 def _run_command(module: str, arguments: list[str]) -> int:
     from pi_trio.cli.stdio import flush
 
+    with paused_collector():
+        run = import_module(module).run
+        spare_what_is_there()
     try:
-        status = int(import_module(module).run(arguments))
+        status = int(run(arguments))
         flush()
     except BrokenPipeError:  # whoever read the answer has seen enough
         return BROKEN_PIPE
@@ -125,13 +127,13 @@ def _wants_screen(namespace: argparse.Namespace) -> bool:
 
 
 def _mode(namespace: argparse.Namespace) -> Callable[[argparse.Namespace], int]:
-    """What serves or answers. Modules stay, so the collector need not look at them, now or later."""
+    """What serves or answers."""
     with paused_collector():
         if namespace.mode == "rpc":
             from pi_trio.cli.rpc_mode import run_rpc as run
         else:
             from pi_trio.cli.print_mode import run_print as run
-        gc.freeze()
+        spare_what_is_there()
     return run
 
 

@@ -18,12 +18,12 @@ from attrs import frozen
 
 from pi_trio import errors
 from pi_trio.codec import from_json, json_name, to_json
+from pi_trio.collector import paused_collector
 from pi_trio.errors import PiError, ProviderError, UsageError
 from pi_trio.llm.protocol import Failure, Model
 from pi_trio.remote.interface import Runtime, Snapshot
 from pi_trio.remote.offers import CompletesFiles, LooksAround, SessionShelf
 from pi_trio.resources.trust import Trust
-from pi_trio.session.collector import paused_collector
 from pi_trio.session.tree import EntryHead
 
 __all__ = [

@@ -15,6 +15,7 @@ from typing import TypeAlias
 from attrs import define, frozen
 
 from pi_trio import codec
+from pi_trio.collector import paused_collector
 from pi_trio.messages import (
     AgentMessage,
     AssistantMessage,
@@ -24,7 +25,6 @@ from pi_trio.messages import (
     text_of,
 )
 from pi_trio.session import facts
-from pi_trio.session.collector import paused_collector
 from pi_trio.session.entries import (
     ActiveToolsChangeEntry,
     CompactionEntry,

@@ -12,8 +12,8 @@ from typing import Any, BinaryIO
 import attrs
 
 from pi_trio import codec
+from pi_trio.collector import paused_collector
 from pi_trio.errors import SessionFormatError
-from pi_trio.session.collector import paused_collector
 from pi_trio.session.entries import SESSION_VERSION, SessionHeader, header_line
 from pi_trio.session.files import open_existing
 from pi_trio.session.migration import replace_file, upgrade

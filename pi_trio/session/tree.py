@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from pi_trio.session.collector import paused_collector
+from pi_trio.collector import paused_collector
 
 __all__ = ["EntryHead", "Tree"]
 
