@@ -84,7 +84,7 @@ class Bridge:
         """Run a command on the runtime, and give its result or raise what it raised.
 
         Raises `RuntimeEndedError` if the runtime is gone or ends meanwhile. Cancelling the
-        call stops the waiting, not the command.
+        call stops the waiting, not the command: see `call_revocable`.
         """
         await asyncio.shield(self._ready)
         result: asyncio.Future[T] = self._loop.create_future()
@@ -94,6 +94,22 @@ class Bridge:
         result.add_done_callback(self._waiting.discard)
         self._to_trio(lambda: self._start(command, result))
         return await result
+
+    async def call_revocable(self, command: Callable[[Runtime], Awaitable[object]]) -> None:
+        """The same for a command that is cancelled with the call, as far as it is not carried out yet."""
+        import trio
+
+        scope = trio.CancelScope()
+
+        async def revocable(runtime: Runtime) -> None:
+            with scope:
+                await command(runtime)
+
+        try:
+            await self.call(revocable)
+        except asyncio.CancelledError:
+            self._to_trio(scope.cancel)
+            raise
 
     async def subscribe(self, session_id: str, deliver: Callable[[list[Envelope]], None]) -> Subscription:
         """Have `deliver` called in the loop with the events of a session from now on."""

@@ -20,6 +20,7 @@ class Step(Enum):
     UNSELECT = "select nothing"
     LEAVE_PANE = "back to prompt"
     COPY = "copy"
+    TAKE_BACK = "take back what is unsent"
     STOP_SHELL = "stop command"
     STOP_SUMMARY = "stop summary"
     ABORT = "stop turn"
@@ -34,15 +35,17 @@ class Step(Enum):
 class Situation:
     """All that the rungs depend on. `armed` is the question that the next press would answer.
 
-    `summarising` goes with or without a run, `shell` is a command of the user, `listing` says
-    that completions are shown, `searching` that the pane is searched, `finding` that something is
-    looked for in the stream, `selected` that text is selected, and `owed` that an empty Enter would
-    continue the turn. `in_queue`: the keys go to the messages that wait; `editing`: one of them is
-    in the prompt. The pane is `reading` when the cursor is in the stream.
+    `unsent` says that texts wait for their server to be there again, `listing` that completions
+    are shown, `searching` that the pane is searched, `finding` that something is looked for in the
+    stream, `selected` that text is selected, and `owed` that an empty Enter would continue the
+    turn. `summarising` goes with or without a run, `shell` is a command of the user. `in_queue`:
+    the keys go to the messages that wait; `editing`: one of them is in the prompt. The pane is
+    `reading` when the cursor is in the stream.
     """
 
     pane: str = "stream"
     running: bool = False
+    unsent: bool = False
     summarising: bool = False
     shell: bool = False
     stopping: bool = False
@@ -89,6 +92,8 @@ def escape_step(now: Situation) -> Step:
 
 def _stopping(now: Situation) -> Step:
     """What the user began last is stopped first."""
+    if now.unsent:
+        return Step.TAKE_BACK
     if now.stopping:
         return Step.STOPPING
     if now.shell:

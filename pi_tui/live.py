@@ -102,15 +102,15 @@ class LiveSession:
     # ---------------------------------------------------------------- commands
 
     async def say(self, text: str, images: Sequence[ImageContent] = ()) -> None:
-        """Send a prompt; while a run goes on, steer it."""
+        """Send a prompt; while a run goes on, steer it. Cancelled before it has gone out, it never will."""
         try:
-            await self._bridge.call(lambda runtime: runtime.prompt(self.id, text, images))
+            await self._bridge.call_revocable(lambda runtime: runtime.prompt(self.id, text, images))
         except BusyError:
-            await self._bridge.call(lambda runtime: runtime.steer(self.id, text, images))
+            await self._bridge.call_revocable(lambda runtime: runtime.steer(self.id, text, images))
 
     async def queue(self, text: str, images: Sequence[ImageContent] = ()) -> None:
-        """Have a prompt wait until the agent would stop."""
-        await self._bridge.call(lambda runtime: runtime.follow_up(self.id, text, images))
+        """Have a prompt wait until the agent would stop. Cancelled, it is as with `say`."""
+        await self._bridge.call_revocable(lambda runtime: runtime.follow_up(self.id, text, images))
 
     async def edit_queued(self, item_id: str, text: str) -> None:
         """Put another text in the place of one that waits."""

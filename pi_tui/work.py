@@ -10,6 +10,8 @@ import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
+from attrs import define
+
 from pi_trio.errors import PiError, UsageError
 from pi_tui.hints import Hint, argument_hints, command_hints, file_hints
 from pi_tui.open_sessions import OpenSessions, State, state_of
@@ -79,6 +81,22 @@ class View(Protocol):
         """End the program."""
 
 
+@define(eq=False)
+class _OnWay:
+    """A text that is being sent, by a task."""
+
+    live: LiveSession
+    text: str
+    task: asyncio.Task[Any] | None
+    is_taken_back: bool = False
+
+    def take_back(self) -> None:
+        """Have it not be sent, unless it has gone out already."""
+        self.is_taken_back = True
+        if self.task is not None:
+            self.task.cancel()
+
+
 class Work:
     """Shows one session at a time, none before `begin`. `stopping` and `summarising` say what goes on,
     `commands` what may follow a slash, `tree` is what is done in the session tree.
@@ -92,7 +110,7 @@ class Work:
         self._sending = asyncio.Lock()
         self._switching = asyncio.Lock()
         self._early: list[Prompt.Submitted] = []
-        self._on_way: list[tuple[LiveSession, str]] = []
+        self._on_way: list[_OnWay] = []
         self._drafts: dict[str, str] = {}
         self.commands: list[CommandInfo] = []
         self.tree = TreeWork(self, view)
@@ -120,7 +138,10 @@ class Work:
     @property
     def unsent(self) -> list[str]:
         """Texts for the session that is shown which wait for its server to be there again."""
-        return [text for live, text in self._on_way if live is self.live and live.store.lost is not None]
+        return [each.text for each in self._waiting()]
+
+    def _waiting(self) -> list[_OnWay]:
+        return [each for each in self._on_way if each.live is self.live and each.live.store.lost is not None]
 
     @property
     def _now(self) -> LiveSession:
@@ -305,7 +326,7 @@ class Work:
         self, live: LiveSession, text: str, delivery: Delivery, images: Sequence[Path] = ()
     ) -> None:
         """Send one text after the other: side by side, the runtime may take them in any order."""
-        on_way = (live, text)
+        on_way = _OnWay(live, text, asyncio.current_task())
         self._on_way.append(on_way)
         self._view.sync()
         try:
@@ -315,10 +336,20 @@ class Work:
         except PiError:
             self.give_back(live, [text])
             raise
+        except asyncio.CancelledError:
+            if not on_way.is_taken_back:
+                raise
         finally:
             self._on_way.remove(on_way)
             self._view.sync()
         self._view.to_end()
+
+    def take_back(self) -> None:
+        """Have the texts that wait for their server back in the prompt."""
+        waiting = self._waiting()
+        for each in waiting:
+            each.take_back()
+        self.give_back(self._now, [each.text for each in waiting])
 
     async def _shell(self, live: LiveSession, text: str) -> None:
         """`!` runs a command and lets the model see it, `!!` keeps it from the model."""

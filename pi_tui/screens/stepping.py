@@ -28,6 +28,7 @@ class Stepping:
         return Situation(
             pane=panes.current,
             running=work.sending or (store is not None and store.running),
+            unsent=bool(work.unsent),
             summarising=work.summarising or (store is not None and store.summarising),
             shell=store is not None and store.shell is not None and store.shell.running,
             stopping=work.stopping,
@@ -67,6 +68,8 @@ class Stepping:
                 panes.end_search()
             case Step.LEAVE_PANE:
                 panes.turn_to("stream")
+            case Step.TAKE_BACK:
+                work.take_back()
             case Step.ABORT:
                 screen.do(work.stop())
             case Step.STOP_SUMMARY:

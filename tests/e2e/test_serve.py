@@ -204,9 +204,16 @@ def test_a_screen_has_the_files_of_the_server_and_what_it_sends_waits_for_it(pro
             stub.says("the second ", "answer")
             screen.write("are you there\r")
             screen.wait_for("1 unsent  are you there")
+            screen.write("and more\r")
+            screen.wait_for("2 unsent  and more")
+            screen.write("\x1b")
+            screen.wait_for("› are you there")
+            screen.write("\x03are you there\r")
+            screen.wait_for("1 unsent  are you there")
             with serving(program, "--port", url.rpartition(":")[2]):
                 screen.wait_for("the second answer")
             assert len(stub.requests) == 2
+            assert "and more" not in str(stub.requests)
         finally:
             screen.close()
 

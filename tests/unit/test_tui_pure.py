@@ -52,6 +52,7 @@ from pi_tui.widgets.tool_pane import ToolPane
         (Situation(running=True, pane="tree", searching=True), Step.END_SEARCH),
         (Situation(running=True, listing=True), Step.CLOSE_LIST),
         (Situation(running=True, shell=True), Step.STOP_SHELL),
+        (Situation(running=True, unsent=True), Step.TAKE_BACK),
         (Situation(running=True, summarising=True), Step.ABORT),
         (Situation(summarising=True), Step.STOP_SUMMARY),
         (Situation(running=True, finding=True), Step.CLOSE_FIND),
