@@ -29,6 +29,7 @@ from pi_trio.llm.protocol import TextDelta, ToolCallDelta
 from pi_trio.messages import AssistantMessage, TextContent, ToolCall, ToolResultMessage, UserMessage
 from pi_tui.app import PiApp
 from pi_tui.theme import bundled_folder, load_theme
+from pi_tui.widgets.transcript import Transcript
 
 PART = """## Part {0}
 
@@ -54,6 +55,9 @@ LONG = {
     "5,000 rows": "| a | b |\n|---|---|\n" + "".join(f"| {number} | cell |\n" for number in range(5000)),
     "3,000 lines": "```python\n" + "".join(f"x_{number} = {number}\n" for number in range(3000)) + "```\n",
 }
+SETTLED = 0.3
+"""Seconds without anything to draw after which all has come, and is drawn."""
+
 PENDING = AssistantMessage((), stop_reason="pending")
 
 
@@ -186,16 +190,23 @@ async def measure(name: str, run: Callable[[FakeSession], Awaitable[None]]) -> N
         Meter.begin()
         Meter.ended = (0.0, 0.0)
         await screen.work._bridge.call(lambda fake: run(next(iter(fake._sessions.values()))))
-        while screen.panes.body.transcript._budget.exceeded or screen.panes.body.transcript._sync_waits:  # noqa: ASYNC110
-            await asyncio.sleep(0.01)
         if not Meter.ended[0]:
-            Meter.end()
+            await drawn(screen.panes.body.transcript)
         watching.cancel()
     await app.stop_runtime()
     cpu, wall = (end - begin for begin, end in zip(Meter.begun, Meter.ended, strict=True))
     gaps.sort()
     away = f"away p95 {gaps[int(len(gaps) * 0.95)] * 1000:.0f}, most {gaps[-1] * 1000:.0f} ms"
     print(f"{name}: {wall:.2f} s, CPU {cpu:.2f} s ({100 * cpu / wall:.1f} %), {away}, {memory():.0f} MiB")
+
+
+async def drawn(transcript: Transcript) -> None:
+    """Until all is drawn: nothing was left to do for a while. The meter ends where that began."""
+    Meter.end()
+    while time.monotonic() < Meter.ended[1] + SETTLED:
+        await asyncio.sleep(0.01)
+        if transcript._budget.exceeded or transcript._sync_waits:
+            Meter.end()
 
 
 async def watch(gaps: list[float]) -> None:
