@@ -18,6 +18,8 @@ from pi_trio.session.entries import MessageEntry
 from pi_trio.session.session import Session
 
 os.environ["PI_OFFLINE"] = "1"  # no test asks the model servers of the machine that it runs on
+# Hundreds of tests start the programs: without compiled modules that takes more than twice as long.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 settings.load_profile("ci")  # the same examples on every machine, and none is too slow on a busy one
 
