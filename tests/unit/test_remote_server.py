@@ -335,9 +335,9 @@ async def test_who_does_not_read_is_let_go_with_a_reason_and_the_agent_does_not_
         mock_clock.jump(2000.0)
         last = await bare.last()
         assert last == CloseConnection(connection.SLOW_CODE, "nothing was read for 1000 seconds")
-        while there.server.clients == 2:
+        told = "the connection of a client ended: nothing was read for 1000 seconds"
+        while told not in there.told:  # a client may go before it: the jump is long for the other too
             await trio.lowlevel.checkpoint()
-        assert "the connection of a client ended: nothing was read for 1000 seconds" in there.told
 
 
 async def test_responses_that_nobody_reads_are_bounded(
