@@ -145,6 +145,34 @@ def test_a_prompt_that_was_left_before_anything_came_of_it_is_no_branch(lines, l
     assert rows[len(rows) - 1].number == rows.outline.turn_number(leaf)
 
 
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("p2 e2 leaf", "a2 e2 assistant"),
+        ("p2 u2 leaf", "a2 u2 assistant"),
+        ("t3 e1 turn/start", "u3 t3 user", "a3 u3 assistant", "p2 e2 leaf", "a2 e2 assistant"),
+    ],
+)
+def test_a_prompt_to_which_one_returns_is_not_withdrawn_any_more(lines):
+    """Read at once or while it happens."""
+    entries = heads(*ASKED, *LEFT, "p1 e1 leaf", *lines)
+    rows = Rows(Outline())
+    for head in entries:
+        rows.outline.add(head)
+        rows.sync(head.id)
+    rows.sync("a2")
+    made = [rows[at] for at in range(len(rows))]
+    assert ids(made) == ids(rows_of(entries, "a2"))
+    assert ("u2", 2, True) in [(row.id, row.number, row.active) for row in made]
+    assert rows.outline.turn_number("a2") == 2
+
+
+def test_a_prompt_that_is_looked_at_is_withdrawn_again_when_it_is_left():
+    entries = heads(*ASKED, *LEFT, "p1 e1 leaf", "p2 e2 leaf")
+    assert ids(rows_of(entries, "e2")) == ["u1", "u2"]
+    assert ids(rows_of([*entries, *heads("p3 e1 leaf")], "e1")) == ["u1"]
+
+
 def test_a_prompt_that_was_left_for_elsewhere_or_after_something_is_a_branch():
     for lines in (
         (*ASKED, *LEFT, "p1 u1 leaf"),
