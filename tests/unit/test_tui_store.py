@@ -53,6 +53,9 @@ from pi_trio.messages import (
 from pi_trio.remote.interface import SessionInfo, Snapshot
 from pi_trio.session.tree import EntryHead
 from pi_trio.tool import ToolResult
+from pi_tui.items.drawing import Drawing
+from pi_tui.items.markdown import forget_colours
+from pi_tui.items.paint import Budget, Look
 from pi_tui.ladder import Situation
 from pi_tui.status import status_parts
 from pi_tui.store import SHELL_CHARACTERS, SessionStore
@@ -449,3 +452,21 @@ def test_the_turns_cost_is_told_beside_the_sessions():
     assert " of $" not in status(feed.store)
     feed(entry("u2", "a1", UserMessage.of("two")), entry("a2", "u2", says("ho", cost=0.25)))
     assert "$0.25 of $0.75" in status(feed.store)
+
+
+def test_a_long_answer_gets_complete_while_a_call_of_it_runs():
+    """Each slice of time is for one block; the spinner turns and output comes between them."""
+    blocks = [f"Paragraph **{number}** of it." for number in range(20)]
+    feed, theme = Feed(), load_theme("dark", [bundled_folder()])
+    feed(AgentStart(), entry("u", None, UserMessage.of("hi")))
+    feed(entry("a", "u", says("\n\n".join(blocks), CALL)))
+    store = feed(ToolExecutionStart("c1", "edit", CALL.arguments))
+    item, drawing = store.items[-1], Drawing(store)
+    forget_colours()
+    for tick in range(len(blocks) + 2):
+        feed(ToolExecutionUpdate("c1", "edit", {}, ToolResult(f"line {tick}")))
+        budget = Budget(0)
+        strips = drawing.strips(item, Look(60, theme, tick=tick), budget)
+    whole = Drawing(store).strips(item, Look(60, theme, tick=tick), Budget(60))
+    assert not budget.exceeded
+    assert [strip.text for strip in strips] == [strip.text for strip in whole]
