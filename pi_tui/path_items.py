@@ -13,7 +13,7 @@ class PathItems(list[Item]):
 
     def missing_ids(self, first: int, last: int) -> list[str]:
         """The entries without which items `first` to `last` (exclusive) cannot be drawn."""
-        return [id_ for item in self[max(first, 0) : last] if item.missing for id_ in item.ids]
+        return [id_ for item in self[max(first, 0) : last] if item.unseen for id_ in item.ids]
 
     @property
     def prompts(self) -> list[str]:

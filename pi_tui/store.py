@@ -231,7 +231,7 @@ class SessionStore:
 
     def turn_stats(self, turn: Item) -> Stats:
         """Sums over the turn that ends at the item `turn`."""
-        return turn_stats(self.items, turn, self._timestamp)
+        return turn_stats(self.items, turn, self._timestamp, self.outline.place)
 
     # ---------------------------------------------------------------- events
 
@@ -395,6 +395,7 @@ class SessionStore:
         """Make the items of the path to the leaf; items met before are kept with their bodies."""
         self.items = PathItems()
         self.structure += 1
+        self._turn_start = ""
         for head in self.outline.path(self.leaf_id):
             self._place(head)
         if not self.items:
@@ -415,13 +416,19 @@ class SessionStore:
                 owner.ids.append(head.id)
                 self._items[head.id] = owner
             return
+        if head.detail == "turn/start":
+            self._turn_start = head.id
         kind = item_kind(head)
         if kind is None:
             return
         item = self._items.get(head.id)
         if item is None:
             item = self._items[head.id] = Item(head.id, kind, [head.id])
+            if kind == "turn" and self._turn_start:
+                item.ids.append(self._turn_start)
+                self._items[self._turn_start] = item
+                self._turn_start = ""
         self.items.append(item)
 
-    def _timestamp(self, item: Item) -> str:
-        return str(self.bodies.get(item.key, {}).get("timestamp", ""))
+    def _timestamp(self, entry_id: str) -> str:
+        return str(self.bodies.get(entry_id, {}).get("timestamp", ""))
