@@ -325,6 +325,7 @@ class Work:
         private = text.startswith("!!")
         command = text.lstrip("!").strip()
         if not command:
+            self.give_back(live, [text])
             raise UsageError("Write a command behind the !, and !! keeps it from the model.")
         self._view.to_end()
         try:
