@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from pi_trio.messages import AssistantMessage, TextContent, UserMessage, text_of
 from pi_tui.shown import Item
 
@@ -14,6 +16,27 @@ class PathItems(list[Item]):
     def missing_ids(self, first: int, last: int) -> list[str]:
         """The entries without which items `first` to `last` (exclusive) cannot be drawn."""
         return [id_ for item in self[max(first, 0) : last] if item.unseen for id_ in item.ids]
+
+    def notices(self) -> dict[str, list[Item]]:
+        """What the program said, by the item behind which it did."""
+        said: dict[str, list[Item]] = {}
+        behind = "welcome"
+        for item in self:
+            if item.kind == "notice":
+                said.setdefault(behind, []).append(item)
+            elif item.ids:
+                behind = item.key
+        return said
+
+    def with_notices(self, said: Mapping[str, list[Item]]) -> PathItems:
+        """The items with what was said behind them, and before them all what was said before the first."""
+        items = PathItems()
+        if not any(item.kind == "welcome" for item in self):
+            items += said.get("welcome", [])
+        for item in self:
+            items.append(item)
+            items += said.get(item.key, [])
+        return items
 
     @property
     def prompts(self) -> list[str]:

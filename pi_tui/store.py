@@ -133,6 +133,7 @@ class SessionStore:
         self.outline = Outline(snapshot.heads)
         self._items: dict[str, Item] = {}
         self._seq = snapshot.seq
+        self.items = PathItems()
         self._rebuild()
         for finding in snapshot.findings:
             self.say(finding)
@@ -392,7 +393,10 @@ class SessionStore:
             item.version += 1
 
     def _rebuild(self) -> None:
-        """Make the items of the path to the leaf; items met before are kept with their bodies."""
+        """Make the items of the path to the leaf; items met before are kept with their bodies, and what
+        the program said stays behind those that are there again.
+        """
+        said = self.items.notices()
         self.items = PathItems()
         self.structure += 1
         self._turn_start = ""
@@ -400,6 +404,7 @@ class SessionStore:
             self._place(head)
         if not self.items:
             self.items.append(Item("welcome", "welcome"))
+        self.items = self.items.with_notices(said)
         if self.shell is not None:
             self.items.append(Item("shell", "shell"))
 

@@ -516,3 +516,20 @@ def test_a_long_answer_gets_complete_while_a_call_of_it_runs():
     whole = Drawing(store).strips(item, Look(60, theme, tick=tick), Budget(60))
     assert not budget.exceeded
     assert [strip.text for strip in strips] == [strip.text for strip in whole]
+
+
+def test_what_was_said_stays_behind_what_is_still_there():
+    """An Escape takes the last prompt back: what a command told before it is not lost."""
+    feed = Feed()
+    feed.store.say("hello")
+    feed(entry("u1", None, UserMessage.of("hi")), entry("a1", "u1", says("Hello")))
+    feed.store.say("one")
+    feed.store.say("two")
+    feed(entry("u2", "a1", UserMessage.of("on")))
+    feed.store.say("gone")
+    store = feed(entry("p1", "a1", type="leaf", targetId="a1"))
+    assert [item.text or item.key for item in store.items] == ["hello", "u1", "a1", "one", "two"]
+    store = feed(entry("p2", None, type="leaf", targetId=None))
+    assert [item.text or item.key for item in store.items] == ["welcome", "hello"]
+    store.reset(snapshot())
+    assert kinds(store) == ["welcome"]
