@@ -409,8 +409,9 @@ class Work:
         if unanswered is not None:
             moved = await live.navigate(unanswered)
             self.give_back(live, [moved.text])
-            said += " Nothing had come of it: the prompt is back."
-        live.store.say(said)
+            said = f"■ You stopped turn {turn}. Nothing had come of it: the prompt is back."
+        if live.store.items[-1].text != said:  # who hesitates reads it once
+            live.store.say(said)
         self._view.sync()
 
     async def stop_summary(self) -> None:
