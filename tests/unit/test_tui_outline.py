@@ -145,6 +145,16 @@ def test_a_prompt_that_was_left_before_anything_came_of_it_is_no_branch(lines, l
     assert rows[len(rows) - 1].number == rows.outline.turn_number(leaf)
 
 
+def test_the_turn_before_a_withdrawn_prompt_ends_where_it_did():
+    for more in ((), ("t3 e1 turn/start", "u3 t3 user")):
+        row = rows_of(heads(*ASKED, *LEFT, "p1 e1 leaf", *more), "e1")[0]
+        assert (row.id, row.end) == ("u1", "e1")
+        assert "u2" not in row.members
+        assert "e2" not in row.members
+    withdrawn = rows_of(heads(*ASKED, *LEFT, "p1 e1 leaf"), "e1", "all")[5]
+    assert (withdrawn.id, withdrawn.end, list(withdrawn.members)) == ("u2", "u2", ["u2"])
+
+
 @pytest.mark.parametrize(
     "lines",
     [
