@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pi_trio.messages import AssistantMessage, TextContent, UserMessage, text_of
+from pi_trio.messages import AssistantMessage, UserMessage, text_of
 from pi_tui.shown import Item
 
 __all__ = ["PathItems"]
@@ -64,14 +64,10 @@ class PathItems(list[Item]):
                 return False
 
     @property
-    def unanswered(self) -> str | None:
-        """The entry of the prompt that was said last, if nothing came of it and its text is all of it."""
+    def unanswered(self) -> tuple[str, UserMessage] | None:
+        """The entry and the prompt that was said last, if nothing came of it."""
         last = next((item for item in reversed(self) if item.kind not in ("notice", "turn")), None)
-        if last is None or not isinstance(last.message, UserMessage):
-            return None
-        content = last.message.content
-        plain = isinstance(content, str) or all(isinstance(block, TextContent) for block in content)
-        return last.key if plain else None
+        return (last.key, last.message) if last and isinstance(last.message, UserMessage) else None
 
     @property
     def context_tokens(self) -> int | None:

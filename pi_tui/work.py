@@ -406,8 +406,8 @@ class Work:
         self.give_back(live, texts)
         said = f"■ You stopped turn {turn}. {took:.0f} ms."
         unanswered = live.store.items.unanswered if withdraw else None
-        if unanswered is not None:
-            moved = await live.navigate(unanswered)
+        if unanswered is not None and self._view.prompt.can_have_back(unanswered[1]):
+            moved = await live.navigate(unanswered[0])
             self.give_back(live, [moved.text])
             said = f"■ You stopped turn {turn}. Nothing had come of it: the prompt is back."
         if live.store.items[-1].text != said:  # who hesitates reads it once
