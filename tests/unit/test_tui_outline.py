@@ -289,6 +289,15 @@ def trees(draw: st.DrawFn) -> list[EntryHead]:
     return made
 
 
+def test_a_rest_without_a_prompt_has_no_row_once_something_follows():
+    entries = heads("a1 - assistant", "t1 a1 turn/start", "s1 a1 system", "b1 a1 assistant")
+    rows = Rows(Outline())
+    for head in entries:
+        rows.outline.add(head)
+        rows.sync(head.id)
+    assert ids([rows[at] for at in range(len(rows))]) == ids(rows_of(entries, "b1")) == ["b1"]
+
+
 @given(trees(), st.sampled_from([show for show in SHOWS if show != "labeled-only"]))
 def test_rows_that_grew_are_those_made_at_once(entries: list[EntryHead], show: Show):
     outline = Outline()
