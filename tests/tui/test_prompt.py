@@ -275,7 +275,6 @@ async def test_an_image_becomes_a_chip_where_the_model_takes_images(open_screen,
         assert screen.prompt.text == "[image #1 shot.png] what is it"
 
 
-@pytest.mark.key("app.clipboard.pasteImage")
 async def test_a_prompt_with_an_image_comes_back_with_it(open_screen, tmp_path: Path):
     path = tmp_path / "shot.png"
     path.write_bytes(PNG)
@@ -306,6 +305,7 @@ async def test_a_prompt_with_an_image_from_elsewhere_stays(open_screen):
         assert screen.sees("▌ mute")()
 
 
+@pytest.mark.key("app.clipboard.pasteImage")
 async def test_without_an_image_in_the_clipboard_it_is_said(open_screen, monkeypatch):
     monkeypatch.setenv("PATH", "/nowhere")
     async with open_screen() as screen:
