@@ -128,7 +128,7 @@ class LiveSession:
         await self._learn_queue()
 
     async def _learn_queue(self) -> None:
-        """While nothing runs no event tells what waits."""
+        """At once, whichever event comes when."""
         self.store.queue = (await self._bridge.call(lambda runtime: runtime.snapshot(self.id))).queue
 
     async def abort(self) -> list[str]:
@@ -155,7 +155,7 @@ class LiveSession:
         """Take out the texts that wait."""
         waiting = await self._bridge.call(lambda runtime: runtime.clear_queue(self.id))
         self._subscription.flush()
-        self.store.queue = QueueUpdate((), ())  # which is told only while a run goes on
+        self.store.queue = QueueUpdate((), ())
         return [*waiting.steering, *waiting.follow_up]
 
     async def answer(self, question_id: str, answer: Answer) -> None:

@@ -46,6 +46,9 @@ _PROMPT, _WITHDRAWN = bytes([Code.PROMPT]), bytes([Code.WITHDRAWN])
 _PROMPT_ALONE = bytes([Code.PROMPT, Code.SYSTEM, Code.TURN_END, Code.RECORD, Code.USAGE])
 """What is written of a prompt although nothing came of it."""
 
+_WITHDRAWN_ALONE = _PROMPT_ALONE.replace(_PROMPT, _WITHDRAWN)
+"""The same of one that is withdrawn."""
+
 _OF_ROLE: Mapping[str | None, int] = {
     "user": Code.PROMPT.value,
     "assistant": Code.ANSWER.value,
@@ -94,8 +97,9 @@ class Segment:
 class Outline:
     """Grows by `add` and `extend`, in file order. `version` tells that it has.
 
-    A prompt from which the leaf went back before anything came of it is withdrawn: no branch.
-    `withdrawals` tells that an entry has become another thing by this.
+    A prompt from which the leaf went back before anything came of it is withdrawn: no branch. It is
+    one again when the conversation returns to it. `withdrawals` tells that an entry has become another
+    thing by this.
     """
 
     def __init__(self, heads: Iterable[EntryHead] = ()) -> None:
@@ -150,6 +154,7 @@ class Outline:
         """The leaf moves. Prompts that stand between the target and the end of the file are withdrawn if
         they are all there is.
         """
+        self._return(target)
         segment = self._segments[-1] if self._segments else None
         if segment is None or segment.children:
             return
@@ -162,6 +167,17 @@ class Outline:
         left = segment.codes[start:]
         if Code.PROMPT in left and not left.strip(_PROMPT_ALONE):
             segment.codes[start:] = left.replace(_PROMPT, _WITHDRAWN)
+            self.withdrawals += 1
+
+    def _return(self, target: int | None) -> None:
+        """A prompt that nothing but the target follows is not withdrawn any more."""
+        if target is None:
+            return
+        segment = self._segments[target]
+        end = segment.index(target) + 1
+        start = len(segment.codes[:end].rstrip(_WITHDRAWN_ALONE))
+        if Code.WITHDRAWN in segment.codes[start:end]:
+            segment.codes[start:end] = segment.codes[start:end].replace(_WITHDRAWN, _PROMPT)
             self.withdrawals += 1
 
     def _segment_after(self, above: int | None) -> Segment:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from pi_trio.messages import AssistantMessage, TextContent, UserMessage, text_of
+from collections.abc import Mapping
+
+from pi_trio.messages import AssistantMessage, UserMessage, text_of
 from pi_tui.shown import Item
 
 __all__ = ["PathItems"]
@@ -13,7 +15,28 @@ class PathItems(list[Item]):
 
     def missing_ids(self, first: int, last: int) -> list[str]:
         """The entries without which items `first` to `last` (exclusive) cannot be drawn."""
-        return [id_ for item in self[max(first, 0) : last] if item.missing for id_ in item.ids]
+        return [id_ for item in self[max(first, 0) : last] if item.unseen for id_ in item.ids]
+
+    def notices(self) -> dict[str, list[Item]]:
+        """What the program said, by the item behind which it did."""
+        said: dict[str, list[Item]] = {}
+        behind = "welcome"
+        for item in self:
+            if item.kind == "notice":
+                said.setdefault(behind, []).append(item)
+            elif item.ids:
+                behind = item.key
+        return said
+
+    def with_notices(self, said: Mapping[str, list[Item]]) -> PathItems:
+        """The items with what was said behind them, and before them all what was said before the first."""
+        items = PathItems()
+        if not any(item.kind == "welcome" for item in self):
+            items += said.get("welcome", [])
+        for item in self:
+            items.append(item)
+            items += said.get(item.key, [])
+        return items
 
     @property
     def prompts(self) -> list[str]:
@@ -41,14 +64,10 @@ class PathItems(list[Item]):
                 return False
 
     @property
-    def unanswered(self) -> str | None:
-        """The entry of the prompt that was said last, if nothing came of it and its text is all of it."""
+    def unanswered(self) -> tuple[str, UserMessage] | None:
+        """The entry and the prompt that was said last, if nothing came of it."""
         last = next((item for item in reversed(self) if item.kind not in ("notice", "turn")), None)
-        if last is None or not isinstance(last.message, UserMessage):
-            return None
-        content = last.message.content
-        plain = isinstance(content, str) or all(isinstance(block, TextContent) for block in content)
-        return last.key if plain else None
+        return (last.key, last.message) if last and isinstance(last.message, UserMessage) else None
 
     @property
     def context_tokens(self) -> int | None:

@@ -18,7 +18,8 @@ CallState: TypeAlias = Literal["waiting", "running", "done", "failed", "stopped"
 
 @define(eq=False)
 class Item:
-    """One stretch of the transcript. `ids` are the entries that it shows, the first names it.
+    """One stretch of the transcript. `ids` are the entries that it shows, the first names it: those of
+    the end of a turn are the end and, where it is written, the beginning.
 
     `calls` are those of the answer that it shows, by their ids.
     """
@@ -35,6 +36,11 @@ class Item:
     def missing(self) -> bool:
         """Whether its body was not loaded yet."""
         return self.message is None and self.kind in ("message", "summary")
+
+    @property
+    def unseen(self) -> bool:
+        """Whether there is something to load of it: its body, or when a turn began and ended."""
+        return self.missing or (self.kind == "turn" and not self.version)
 
 
 @define(eq=False)

@@ -133,6 +133,7 @@ class SessionStore:
         self.outline = Outline(snapshot.heads)
         self._items: dict[str, Item] = {}
         self._seq = snapshot.seq
+        self.items = PathItems()
         self._rebuild()
         for finding in snapshot.findings:
             self.say(finding)
@@ -231,7 +232,7 @@ class SessionStore:
 
     def turn_stats(self, turn: Item) -> Stats:
         """Sums over the turn that ends at the item `turn`."""
-        return turn_stats(self.items, turn, self._timestamp)
+        return turn_stats(self.items, turn, self._timestamp, self.outline.place)
 
     # ---------------------------------------------------------------- events
 
@@ -392,13 +393,18 @@ class SessionStore:
             item.version += 1
 
     def _rebuild(self) -> None:
-        """Make the items of the path to the leaf; items met before are kept with their bodies."""
+        """Make the items of the path to the leaf; items met before are kept with their bodies, and what
+        the program said stays behind those that are there again.
+        """
+        said = self.items.notices()
         self.items = PathItems()
         self.structure += 1
+        self._turn_start = ""
         for head in self.outline.path(self.leaf_id):
             self._place(head)
         if not self.items:
             self.items.append(Item("welcome", "welcome"))
+        self.items = self.items.with_notices(said)
         if self.shell is not None:
             self.items.append(Item("shell", "shell"))
 
@@ -415,13 +421,19 @@ class SessionStore:
                 owner.ids.append(head.id)
                 self._items[head.id] = owner
             return
+        if head.detail == "turn/start":
+            self._turn_start = head.id
         kind = item_kind(head)
         if kind is None:
             return
         item = self._items.get(head.id)
         if item is None:
             item = self._items[head.id] = Item(head.id, kind, [head.id])
+            if kind == "turn" and self._turn_start:
+                item.ids.append(self._turn_start)
+                self._items[self._turn_start] = item
+                self._turn_start = ""
         self.items.append(item)
 
-    def _timestamp(self, item: Item) -> str:
-        return str(self.bodies.get(item.key, {}).get("timestamp", ""))
+    def _timestamp(self, entry_id: str) -> str:
+        return str(self.bodies.get(entry_id, {}).get("timestamp", ""))

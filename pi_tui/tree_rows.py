@@ -275,6 +275,9 @@ class Rows:
         place = stretch.places[within]
         index = segment.index(place)
         start, stop = self._extent(stretch, within, index)
+        withdrawn = segment.codes.find(Code.WITHDRAWN, start, stop)
+        if withdrawn > start:  # it is not of the turn before it, nor is its end
+            stop = withdrawn
         members = [self.outline.heads[each].id for each in segment.places[start:stop]]
         code = Code(segment.codes[index])
         return Row(

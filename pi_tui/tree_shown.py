@@ -70,7 +70,7 @@ class Shown:
     def _look_at(self, segment: Segment) -> None:
         seen, places = self._places.get(segment, (0, []))
         size = len(segment.places)
-        if seen == size:
+        if seen == size and (segment.is_tip or not self.stands_in(segment)):
             return
         if seen > size:  # its end has become a segment of its own
             seen, places = 0, []

@@ -356,6 +356,7 @@ class Work:
         private = text.startswith("!!")
         command = text.lstrip("!").strip()
         if not command:
+            self.give_back(live, [text])
             raise UsageError("Write a command behind the !, and !! keeps it from the model.")
         self._view.to_end()
         try:
@@ -436,11 +437,12 @@ class Work:
         self.give_back(live, texts)
         said = f"■ You stopped turn {turn}. {took:.0f} ms."
         unanswered = live.store.items.unanswered if withdraw else None
-        if unanswered is not None:
-            moved = await live.navigate(unanswered)
+        if unanswered is not None and self._view.prompt.can_have_back(unanswered[1]):
+            moved = await live.navigate(unanswered[0])
             self.give_back(live, [moved.text])
-            said += " Nothing had come of it: the prompt is back."
-        live.store.say(said)
+            said = f"■ You stopped turn {turn}. Nothing had come of it: the prompt is back."
+        if live.store.items[-1].text != said:  # who hesitates reads it once
+            live.store.say(said)
         self._view.sync()
 
     async def stop_summary(self) -> None:

@@ -85,16 +85,15 @@ class Input(ABC):
         does not wait.
         """
         images = _images_of(self.inbox.message(item_id))
-        self._tell_change(self.inbox.replace(item_id, user_message(text, images)))
+        self._tell_changes(self.inbox.replace(item_id, user_message(text, images)))
 
     def remove_queued(self, item_id: str) -> None:
         """Take one out that waits. Raises `UsageError` if it does not."""
-        self._tell_change(self.inbox.remove(item_id))
+        self._tell_changes(self.inbox.remove(item_id))
 
     def move_queued(self, item_id: str, place: int) -> None:
         """Put one that waits in another place of its list. Raises `UsageError` if it does not."""
-        for change in self.inbox.move(item_id, place):
-            self._tell_change(change)
+        self._tell_changes(*self.inbox.move(item_id, place))
 
     def send(self, message: AgentMessage, deliver: Delivery) -> None:
         """Put any message into the inbox, as `steer`, `follow_up` or `next_turn` would."""
@@ -105,8 +104,7 @@ class Input(ABC):
     def clear_queue(self) -> QueueUpdate:
         """Take out what waits, and hand it back."""
         waiting = self.inbox.summary()
-        for change in self.inbox.clear():
-            self._tell_change(change)
+        self._tell_changes(*self.inbox.clear())
         return waiting
 
     def take_returned(self) -> list[AgentMessage]:
@@ -159,6 +157,12 @@ class Input(ABC):
             self.hub.post(InboxInserted(item.id, item.message))
         if self.busy:
             self.tell_queue()
+
+    def _tell_changes(self, *changes: Splice | None) -> None:
+        """Tell what somebody did with what waits; others who see it may not be who did."""
+        for change in changes:
+            self._tell_change(change)
+        self.tell_queue()
 
     def tell_claimed(self, items: Iterable[InboxItem], turn: int) -> None:
         """Tell what a turn took out for use."""

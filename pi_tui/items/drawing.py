@@ -6,6 +6,7 @@ from typing import Any
 
 from textual.strip import Strip
 
+from pi_trio.messages import AgentMessage
 from pi_tui.items.markdown import Progress
 from pi_tui.items.messages import LiveAnswer
 from pi_tui.items.paint import Budget, Look
@@ -36,7 +37,7 @@ class Drawing:
         """Nothing that was drawn is right any more: the colours are others."""
         self._drawn: dict[tuple[Any, ...], list[Strip]] = {}
         self._lines = 0
-        self._unfinished: dict[tuple[Any, ...], Progress] = {}
+        self._unfinished: dict[str, tuple[AgentMessage | None, Look, Progress]] = {}
         self._live: tuple[Item, LiveAnswer] | None = None
 
     def expand(self, expanded: bool) -> None:
@@ -49,18 +50,26 @@ class Drawing:
         look = look.opened(self.expanded != (item.key in self.opened))
         if item.kind == "live":
             return self._live_answer(item, look).strips(self.store.live, budget)
-        moment = (look.tick, int(look.now)) if animated(item, self.store) else None
+        running = animated(item, self.store)
+        moment = (look.tick, int(look.now)) if running else None
         key = (item.key, item.version, look.width, id(look.theme), look.expanded, moment)
         strips = self._drawn.get(key)
         if strips is None:
-            progress = self._unfinished.pop(key, None) or Progress(budget)
-            progress.budget = budget
+            progress = self._progress(item, look, budget)
             strips = render_item(item, self.store, look, progress)
-            if budget.exceeded:
-                self._unfinished[key] = progress
-            else:
+            if budget.exceeded or running:
+                self._unfinished[item.key] = item.message, look, progress
+            if not budget.exceeded:
                 self._keep(key, strips)
         return strips
+
+    def _progress(self, item: Item, look: Look, budget: Budget) -> Progress:
+        """How far the text of an item is drawn. What runs below it changes nothing about that."""
+        message, before, progress = self._unfinished.pop(item.key, (None, look, None))
+        if progress is None or message is not item.message or not before.fits(look):
+            return Progress(budget)
+        progress.budget = budget
+        return progress
 
     def _keep(self, key: tuple[Any, ...], strips: list[Strip]) -> None:
         """Keep what was drawn, in the place of what was drawn longest ago."""

@@ -153,9 +153,11 @@ def line(width: int, left: Sequence[Span], right: Sequence[Span] = (), ground: S
     if room < 8 and right:
         return line(width, left, (), ground)
     segments: list[Segment] = []
-    for text, style in left:
+    for at, (text, style) in enumerate(left):
         whole = _safe(text)
         cut = fit(whole, room)
+        if cell_len(whole) == room and any(more.strip() for more, _ in left[at + 1 :]):
+            cut = fit(f"{whole}…", room)  # all that is missing is what follows
         segments.append(Segment(cut, style))
         room -= cell_len(cut)
         if room <= 0 or cut != whole:  # one ellipsis says it, also where blanks before it went

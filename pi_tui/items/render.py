@@ -38,7 +38,7 @@ def render_item(item: Item, store: SessionStore, look: Look, progress: Progress 
     if item.kind == "welcome":
         return welcome(store.session, store.model, store.notice, store.mode, store.surroundings, look)
     if item.kind == "turn":
-        return [_turn_line(store.turn_stats(item), look)]
+        return _turn_line(store.turn_stats(item), look)
     if item.kind == "shell":
         return running_shell(store.shell, look) if store.shell is not None else []
     match item.message:
@@ -89,7 +89,7 @@ def _says(message: AssistantMessage) -> bool:
     )
 
 
-def _turn_line(stats: Stats, look: Look) -> Strip:
+def _turn_line(stats: Stats, look: Look) -> list[Strip]:
     parts = []
     if stats.tools:
         parts.append(plural(stats.tools, "tool"))
@@ -102,4 +102,4 @@ def _turn_line(stats: Stats, look: Look) -> Strip:
     if stats.seconds:
         parts.append(duration(stats.seconds))
     more = "" if stats.complete else "at least "
-    return line(look.width, [(more + " · ".join(parts), look.theme["dim"])])
+    return [line(look.width, [(more + " · ".join(parts), look.theme["dim"])])] if parts else []

@@ -64,7 +64,7 @@ class Chrome:
         colour = "bashMode" if prompt.text.startswith("!") else level
         screen.query_one("#rule", Rule).tell(rule_label(store, now, self._tick), colour)
         queue = screen.query_one(QueueList)
-        queue.tell(store.queue, screen.work.unsent)
+        queue.tell(store.queue, screen.work.unsent, reached=not prompt.text)
         screen.work.queueing.sync()
         prompt.waiting = bool(queue.rows)
         prompt.takes_images = "image" in store.model.input

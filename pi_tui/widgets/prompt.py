@@ -11,6 +11,7 @@ from textual.message import Message
 
 from pi_trio.errors import StorageError
 from pi_trio.llm.key_shapes import find_key
+from pi_trio.messages import ImageContent, UserMessage, text_of
 from pi_trio.text import sanitise
 from pi_tui.hints import file_word
 from pi_tui.history import PromptHistory
@@ -116,6 +117,12 @@ class Prompt(Editor):
         return file_word(self.document.get_line(row)[:column])
 
     # ---------------------------------------------------------------- commands
+
+    def can_have_back(self, message: UserMessage) -> bool:
+        """Whether all of a message would be in the prompt again: images only where they were put in here."""
+        text = text_of(message.content)
+        images = self.chips.images_in(text) if text in self._with_images else []
+        return len(images) == sum(isinstance(block, ImageContent) for block in message.content)
 
     def remember(self, texts: Iterable[str]) -> None:
         """Have the history end with these: the prompts of a session, oldest first."""

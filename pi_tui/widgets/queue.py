@@ -78,9 +78,15 @@ class QueueList(Widget, can_focus=True):
         self._hint_away = hint({"tui.editor.cursorUp": "edits"}, keymap)
         self.rows: Sequence[QueueRow] = ()
         self._at = 0
+        self._reached = True
 
-    def tell(self, queue: QueueUpdate, unsent: Sequence[str] = ()) -> None:
-        """Show what waits. The cursor stays with its message, or where that was."""
+    def tell(self, queue: QueueUpdate, unsent: Sequence[str] = (), *, reached: bool = True) -> None:
+        """Show what waits. The cursor stays with its message, or where that was. `reached`: the key that
+        is named leads here, not to the lines of a draft and to earlier prompts.
+        """
+        if reached != self._reached:
+            self._reached = reached
+            self.refresh()
         rows = queue_rows(queue, unsent)
         if rows == self.rows:
             return
@@ -172,4 +178,5 @@ class QueueList(Widget, can_focus=True):
             return [(f"… {more} more ", self.theme["dim"])]
         if at != first:
             return []
-        return [(f"{self._hint_here if self.has_focus else self._hint_away} ", self.theme["dim"])]
+        here = self._hint_here if self.has_focus else self._hint_away if self._reached else ""
+        return [(f"{here} ", self.theme["dim"])] if here else []

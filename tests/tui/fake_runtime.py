@@ -209,7 +209,7 @@ class FakeRuntime:
         self.log.append(f"prompt {text}")
         self.images += [image.mime_type for image in images]
         session.scope, session.idle = trio.CancelScope(), trio.Event()
-        self._nursery.start_soon(self._run, session, session.scope, text)
+        self._nursery.start_soon(self._run, session, session.scope, UserMessage.of(text, images))
         return "started"
 
     async def steer(self, session_id: str, text: str, images: Sequence[Any] = ()) -> str:
@@ -464,12 +464,13 @@ class FakeRuntime:
 
     # ------------------------------------------------------------------ a run
 
-    async def _run(self, session: FakeSession, scope: trio.CancelScope, text: str) -> None:
+    async def _run(self, session: FakeSession, scope: trio.CancelScope, said: UserMessage) -> None:
+        text = text_of(said.content)
         if "crash" in text:
             raise RuntimeError("the runtime broke")
         emit = session.hub.emit
         await emit(AgentStart())
-        await session.append_message(UserMessage.of(text))
+        await session.append_message(said)
         with scope:
             await self._answer(session, text)
         if scope.cancelled_caught and "mute" not in text:

@@ -130,6 +130,16 @@ async def test_a_command_of_the_user_is_run_and_shown(open_screen, text, mark):
         assert screen.log == ["shell make"]
 
 
+@pytest.mark.parametrize("text", ["!", "!! "])
+async def test_a_mark_without_a_command_stays_in_the_prompt(open_screen, text):
+    async with open_screen() as screen:
+        await screen.write(text)
+        await screen.press("enter")
+        await screen.until(screen.sees("Write a command behind the !"))
+        assert screen.prompt.text == text.strip()
+        assert not screen.log
+
+
 async def test_escape_stops_a_command_and_not_the_turn(open_screen):
     async with open_screen() as screen:
         await screen.send("wait")

@@ -98,6 +98,11 @@ async def test_a_prompt_that_nothing_came_of_comes_back_too(open_screen):
         assert screen.prompt.text == "mute one\n\nleft\n\ndraft"
         assert not screen.sees("▌ mute one")()
         assert "empty enter" not in screen.status
+        await screen.press("enter")
+        await screen.until(lambda: screen.prompt.running)
+        await screen.press("escape")
+        await screen.until(lambda: screen.prompt.text.startswith("mute one"))
+        assert screen.text().count("■ You stopped turn 1.") == 1
         await screen.press("ctrl+c")
         await screen.send("two")
         await screen.until(screen.sees("You said two"))

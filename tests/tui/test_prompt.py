@@ -9,6 +9,7 @@ from fake_runtime import MODELS, conversation
 from rich.cells import cell_len
 from textual import events
 
+from pi_trio.messages import ImageContent
 from pi_tui.history import PromptHistory
 from pi_tui.screens.pick import PickScreen
 from pi_tui.widgets.hints import Hints
@@ -272,6 +273,36 @@ async def test_an_image_becomes_a_chip_where_the_model_takes_images(open_screen,
         await screen.press("up", "enter")
         await screen.until(screen.sees("No such file"))
         assert screen.prompt.text == "[image #1 shot.png] what is it"
+
+
+async def test_a_prompt_with_an_image_comes_back_with_it(open_screen, tmp_path: Path):
+    path = tmp_path / "shot.png"
+    path.write_bytes(PNG)
+    async with open_screen() as screen:
+        await screen.send("/model fake-2")
+        await screen.until(lambda: screen.prompt.takes_images)
+        await _paste(screen, f"'{path}'")
+        await screen.write(" mute")
+        for times in (1, 2):
+            await screen.press("enter")
+            await screen.until(lambda: screen.prompt.running)
+            assert screen.runtime.images == ["image/png"] * times
+            await screen.press("escape")
+            await screen.until(lambda: screen.prompt.text == "[image #1 shot.png] mute")
+        await screen.until(screen.sees("the prompt is back"))
+
+
+async def test_a_prompt_with_an_image_from_elsewhere_stays(open_screen):
+    """It would come back without the image."""
+    async with open_screen() as screen:
+        live = screen.main.live
+        await live.say("mute", [ImageContent("", "image/png")])
+        await screen.until(lambda: screen.prompt.running)
+        await screen.until(screen.sees("[1 image]"))
+        await screen.press("escape")
+        await screen.until(screen.sees("■ You stopped turn 1."))
+        assert not screen.prompt.text
+        assert screen.sees("▌ mute")()
 
 
 @pytest.mark.key("app.clipboard.pasteImage")

@@ -47,6 +47,17 @@ async def test_walk_5_three_queued_one_edited_one_dropped_two_back(open_screen):
         assert [line for line in screen.log if line.startswith("prompt")] == ["prompt wait"]
 
 
+async def test_the_way_to_what_waits_is_named_where_it_is_one(open_screen):
+    """With a draft, ↑ is for its lines and for earlier prompts."""
+    async with open_screen() as screen:
+        await _busy_with(screen, "one")
+        assert screen.sees("↑ edits")()
+        await screen.write("draft")
+        await screen.until(lambda: not screen.sees("↑ edits")())
+        await screen.press("ctrl+u")
+        await screen.until(screen.sees("↑ edits"))
+
+
 @pytest.mark.key("app.queue.earlier", "app.queue.later")
 async def test_messages_are_moved_among_their_own(open_screen):
     async with open_screen() as screen:

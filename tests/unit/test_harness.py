@@ -14,7 +14,7 @@ from harness_bench import TOOLS, open_bench
 from pi_trio.compaction.plan import Plan, make_plan
 from pi_trio.compaction.surface import surface_of
 from pi_trio.errors import BusyError, ConfigError, StorageError, UsageError
-from pi_trio.events import AgentEvent, AutoRetryStart, InputReturned
+from pi_trio.events import AgentEvent, AutoRetryStart, InputReturned, QueueUpdate
 from pi_trio.harness.points import REQUEST
 from pi_trio.llm.auth import Credential
 from pi_trio.llm.protocol import Failure, Model
@@ -476,3 +476,32 @@ async def test_each_attempt_is_prepared_anew(repository: SessionRepository, auto
         await bench.say("go")
         assert [each.options.thinking_level for each in bench.model.requests] == ["low", "high", "off"]
         assert len({id(each.options) for each in bench.model.requests}) == len(prepared) == 3
+
+
+async def test_what_is_done_with_what_waits_is_told_while_nothing_runs(
+    repository: SessionRepository,
+) -> None:
+    """Other screens show the same session."""
+    async with open_bench(repository.create(), Hang()) as bench:
+        harness = bench.harness
+
+        async def told() -> tuple[str, ...]:
+            await trio.testing.wait_all_tasks_blocked()
+            return next(event.follow_up for event in reversed(bench.events) if isinstance(event, QueueUpdate))
+
+        harness.prompt("go")
+        await trio.testing.wait_all_tasks_blocked()
+        for text in ("a", "b", "c"):
+            harness.follow_up(text)
+        await harness.abort()
+        assert await told() == ("a", "b", "c")
+        ids = harness.inbox.summary().follow_up_ids
+        assert not harness.busy
+        harness.remove_queued(ids[0])
+        assert await told() == ("b", "c")
+        harness.move_queued(ids[1], 1)
+        assert await told() == ("c", "b")
+        harness.edit_queued(ids[1], "B")
+        assert await told() == ("c", "B")
+        harness.clear_queue()
+        assert await told() == ()

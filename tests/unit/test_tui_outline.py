@@ -145,6 +145,44 @@ def test_a_prompt_that_was_left_before_anything_came_of_it_is_no_branch(lines, l
     assert rows[len(rows) - 1].number == rows.outline.turn_number(leaf)
 
 
+def test_the_turn_before_a_withdrawn_prompt_ends_where_it_did():
+    for more in ((), ("t3 e1 turn/start", "u3 t3 user")):
+        row = rows_of(heads(*ASKED, *LEFT, "p1 e1 leaf", *more), "e1")[0]
+        assert (row.id, row.end) == ("u1", "e1")
+        assert "u2" not in row.members
+        assert "e2" not in row.members
+    withdrawn = rows_of(heads(*ASKED, *LEFT, "p1 e1 leaf"), "e1", "all")[5]
+    assert (withdrawn.id, withdrawn.end, list(withdrawn.members)) == ("u2", "u2", ["u2"])
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("p2 e2 leaf", "a2 e2 assistant"),
+        ("p2 u2 leaf", "a2 u2 assistant"),
+        ("t3 e1 turn/start", "u3 t3 user", "a3 u3 assistant", "p2 e2 leaf", "a2 e2 assistant"),
+    ],
+)
+def test_a_prompt_to_which_one_returns_is_not_withdrawn_any_more(lines):
+    """Read at once or while it happens."""
+    entries = heads(*ASKED, *LEFT, "p1 e1 leaf", *lines)
+    rows = Rows(Outline())
+    for head in entries:
+        rows.outline.add(head)
+        rows.sync(head.id)
+    rows.sync("a2")
+    made = [rows[at] for at in range(len(rows))]
+    assert ids(made) == ids(rows_of(entries, "a2"))
+    assert ("u2", 2, True) in [(row.id, row.number, row.active) for row in made]
+    assert rows.outline.turn_number("a2") == 2
+
+
+def test_a_prompt_that_is_looked_at_is_withdrawn_again_when_it_is_left():
+    entries = heads(*ASKED, *LEFT, "p1 e1 leaf", "p2 e2 leaf")
+    assert ids(rows_of(entries, "e2")) == ["u1", "u2"]
+    assert ids(rows_of([*entries, *heads("p3 e1 leaf")], "e1")) == ["u1"]
+
+
 def test_a_prompt_that_was_left_for_elsewhere_or_after_something_is_a_branch():
     for lines in (
         (*ASKED, *LEFT, "p1 u1 leaf"),
@@ -249,6 +287,15 @@ def trees(draw: st.DrawFn) -> list[EntryHead]:
         parent = draw(st.one_of(st.just(at - 1), st.integers(-1, at - 1))) if at else -1
         made.append(EntryHead(f"e{at}", f"e{parent}" if parent >= 0 else None, kind, detail))
     return made
+
+
+def test_a_rest_without_a_prompt_has_no_row_once_something_follows():
+    entries = heads("a1 - assistant", "t1 a1 turn/start", "s1 a1 system", "b1 a1 assistant")
+    rows = Rows(Outline())
+    for head in entries:
+        rows.outline.add(head)
+        rows.sync(head.id)
+    assert ids([rows[at] for at in range(len(rows))]) == ids(rows_of(entries, "b1")) == ["b1"]
 
 
 @given(trees(), st.sampled_from([show for show in SHOWS if show != "labeled-only"]))

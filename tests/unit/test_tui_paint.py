@@ -62,3 +62,16 @@ def test_a_line_that_is_cut_says_so_at_most_once(width: int):
     assert len(text) == width
     assert text.count("…") <= 1
     assert "".join(parts).startswith(text.rstrip().removesuffix("…"))
+
+
+@pytest.mark.parametrize(
+    ("parts", "text"),
+    [
+        (("12345678", "9"), "1234567…"),
+        (("1234567", "8"), "12345678"),
+        (("12345678", " ", ""), "12345678"),
+        (("1234", "5678", "9"), "1234567…"),
+    ],
+)
+def test_a_line_that_is_cut_between_its_parts_says_so(parts: tuple[str, ...], text: str):
+    assert line(8, [(part, PLAIN) for part in parts]).text == text

@@ -51,8 +51,13 @@ from pi_trio.messages import (
     UserMessage,
 )
 from pi_trio.remote.interface import SessionInfo, Snapshot
+from pi_trio.session.scan import head_of
 from pi_trio.session.tree import EntryHead
 from pi_trio.tool import ToolResult
+from pi_tui.items.drawing import Drawing
+from pi_tui.items.markdown import forget_colours
+from pi_tui.items.paint import Budget, Look
+from pi_tui.items.render import render_item
 from pi_tui.ladder import Situation
 from pi_tui.status import status_parts
 from pi_tui.store import SHELL_CHARACTERS, SessionStore
@@ -141,6 +146,50 @@ def test_a_turn_from_prompt_to_summary():
     assert store.cost == (0.5, True)
     stats = store.turn_stats(store.items[-1])
     assert (stats.tools, stats.tokens, stats.cost, stats.complete) == (0, 10, 0.5, True)
+
+
+def fact(id_: str, parent: str | None, name: str, second: int) -> EntryAppended:
+    made = entry(id_, parent, type="custom", customType=name, data={})
+    return EntryAppended({**made.entry, "timestamp": f"2026-11-30T12:00:{second:02}.000Z"})
+
+
+def test_a_turn_begins_where_it_is_written_that_it_does():
+    """What pi wrote before it has no ends of turns; one that is continued has no prompt."""
+    feed = Feed()
+    feed(entry("u1", None, UserMessage.of("hi")), entry("a1", "u1", says("Hello", tokens=100)))
+    feed(fact("s2", "a1", "turn/start", 1), entry("u2", "s2", UserMessage.of("on")))
+    feed(entry("a2", "u2", says("Yes", tokens=7)))
+    store = feed(fact("e2", "a2", "turn/end", 3))
+    stats = store.turn_stats(store.items[-1])
+    assert (stats.tokens, stats.seconds) == (7, 2.0)
+    feed(fact("s3", "e2", "turn/start", 10), entry("a3", "s3", says("More", tokens=8)))
+    store = feed(fact("e3", "a3", "turn/end", 16))
+    stats = store.turn_stats(store.items[-1])
+    assert (stats.tokens, stats.seconds) == (8, 6.0)
+
+
+def test_how_long_a_turn_took_is_told_after_it_is_opened_again_too():
+    written = [
+        fact("s", None, "turn/start", 1).entry,
+        entry("u", "s", UserMessage.of("hi")).entry,
+        entry("a", "u", says("Hello")).entry,
+        fact("e", "a", "turn/end", 5).entry,
+    ]
+    store = Feed(heads=tuple(map(head_of, written)), leaf_id="e").store
+    missing = store.items.missing_ids(0, len(store.items))
+    assert sorted(missing) == ["a", "e", "s", "u"]
+    store.fill(body for body in written if body["id"] in missing)
+    assert store.turn_stats(store.items[-1]).seconds == 4.0
+    assert not store.items.missing_ids(0, len(store.items))
+
+
+def test_a_turn_that_nothing_came_of_has_no_line():
+    feed = Feed()
+    feed(entry("u1", None, UserMessage.of("hi")), entry("a1", "u1", says("Hello")))
+    store = feed(fact("s2", "a1", "turn/start", 1), fact("e2", "s2", "turn/end", 3))
+    look = Look(60, load_theme("dark", [bundled_folder()]))
+    assert kinds(store)[-1] == "turn"
+    assert render_item(store.items[-1], store, look) == []
 
 
 @pytest.mark.parametrize("entry_first", [True, False])
@@ -449,3 +498,38 @@ def test_the_turns_cost_is_told_beside_the_sessions():
     assert " of $" not in status(feed.store)
     feed(entry("u2", "a1", UserMessage.of("two")), entry("a2", "u2", says("ho", cost=0.25)))
     assert "$0.25 of $0.75" in status(feed.store)
+
+
+def test_a_long_answer_gets_complete_while_a_call_of_it_runs():
+    """Each slice of time is for one block; the spinner turns and output comes between them."""
+    blocks = [f"Paragraph **{number}** of it." for number in range(20)]
+    feed, theme = Feed(), load_theme("dark", [bundled_folder()])
+    feed(AgentStart(), entry("u", None, UserMessage.of("hi")))
+    feed(entry("a", "u", says("\n\n".join(blocks), CALL)))
+    store = feed(ToolExecutionStart("c1", "edit", CALL.arguments))
+    item, drawing = store.items[-1], Drawing(store)
+    forget_colours()
+    for tick in range(len(blocks) + 2):
+        feed(ToolExecutionUpdate("c1", "edit", {}, ToolResult(f"line {tick}")))
+        budget = Budget(0)
+        strips = drawing.strips(item, Look(60, theme, tick=tick), budget)
+    whole = Drawing(store).strips(item, Look(60, theme, tick=tick), Budget(60))
+    assert not budget.exceeded
+    assert [strip.text for strip in strips] == [strip.text for strip in whole]
+
+
+def test_what_was_said_stays_behind_what_is_still_there():
+    """An Escape takes the last prompt back: what a command told before it is not lost."""
+    feed = Feed()
+    feed.store.say("hello")
+    feed(entry("u1", None, UserMessage.of("hi")), entry("a1", "u1", says("Hello")))
+    feed.store.say("one")
+    feed.store.say("two")
+    feed(entry("u2", "a1", UserMessage.of("on")))
+    feed.store.say("gone")
+    store = feed(entry("p1", "a1", type="leaf", targetId="a1"))
+    assert [item.text or item.key for item in store.items] == ["hello", "u1", "a1", "one", "two"]
+    store = feed(entry("p2", None, type="leaf", targetId=None))
+    assert [item.text or item.key for item in store.items] == ["welcome", "hello"]
+    store.reset(snapshot())
+    assert kinds(store) == ["welcome"]
