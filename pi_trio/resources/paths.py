@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pwd
+import stat
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -23,9 +24,23 @@ __all__ = [
 
 
 def find_agent_dir(environ: Mapping[str, str] = os.environ) -> Path:
-    """`$PI_TRIO_DIR`, or `.pi-trio` in the home directory. Raises `ConfigError` without a home."""
+    """`$PI_TRIO_DIR`, or `.pi-trio` in the home directory; it need not be there yet.
+
+    Raises `ConfigError` without a home, and for what is there and can be no folder of ours.
+    """
     named = environ.get("PI_TRIO_DIR")
-    return absolute(named, environ) if named else home_directory(environ) / ".pi-trio"
+    folder = absolute(named, environ) if named else home_directory(environ) / ".pi-trio"
+    problem = "it is no folder"
+    try:
+        if stat.S_ISDIR(folder.stat().st_mode):
+            return folder
+    except FileNotFoundError:
+        if not folder.is_symlink():
+            return folder
+        problem = "it is a link to nothing"
+    except OSError as error:
+        problem = error.strerror or str(error)
+    raise ConfigError(f"{folder} cannot be the agent directory: {problem}")
 
 
 def find_pi_dir(environ: Mapping[str, str] = os.environ) -> Path:

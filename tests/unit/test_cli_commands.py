@@ -334,10 +334,12 @@ def test_broken_settings_do_not_stop_the_doctor(home: Path, capsys: pytest.Captu
     assert "ok shell: " in out
 
 
-def test_folder_that_is_a_file(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    "command", ["doctor", "models list", "auth list", "sessions list", "import-pi", "chat"]
+)
+def test_agent_directory_that_is_a_file(home: Path, mistake, command: str) -> None:
     home.write_text("")
-    assert main(["doctor"]) == 1
-    assert f"BAD folder: {home} cannot be written" in capsys.readouterr().out
+    assert mistake(*command.split()) == f"pi-trio: {home} cannot be the agent directory: it is no folder"
 
 
 def test_extensions_and_resources_are_looked_at(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
