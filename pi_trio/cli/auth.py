@@ -11,7 +11,7 @@ from typing import Any
 import trio
 
 from pi_trio.cli.options import add_command, make_parser
-from pi_trio.cli.stdio import flush, say
+from pi_trio.cli.words import flush, say
 from pi_trio.errors import ConfigError, PiError
 from pi_trio.llm.auth import checked_key, literal
 from pi_trio.llm.auth_file import copy_keys, remove_entry, store_entry

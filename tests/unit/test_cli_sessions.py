@@ -59,6 +59,24 @@ def test_list_and_search(session: Session, capsys: pytest.CaptureFixture[str]) -
     assert (data["id"], data["path"], data["cwd"]) == (session.id, str(session.path), session.cwd)
 
 
+def test_the_folder_is_named_before_the_command_or_after_it(
+    session: Session, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    flat = ("--session-dir", str(tmp_path / "flat"))
+    assert run("import-pi", str(session.path), *flat) == 0
+    capsys.readouterr()
+    listed = []
+    for arguments in ([*flat, "list"], ["list", *flat], flat, ["--session-dir", "nowhere", "list", *flat]):
+        assert run(*arguments) == 0
+        listed.append(capsys.readouterr().out)
+    assert len(set(listed)) == 1
+    assert session.id in listed[0]
+    for command in ("show", "check", "delete --yes"):
+        assert run(*command.split(), session.id, *flat) == 0
+    assert not list((tmp_path / "flat").iterdir())
+    assert session.path.exists()
+
+
 def test_show_and_rename(session: Session, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("rename", session.id, "A name") == 0
     assert run("show", session.id[:30]) == 0
