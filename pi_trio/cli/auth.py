@@ -86,7 +86,10 @@ def _show_address(address: str) -> None:
 def _read_key(name: str) -> str:
     """A key that never stands on a command line or on the screen."""
     if _has_keyboard():
-        key = getpass.getpass(f"API key of {name}: ")
+        try:
+            key = getpass.getpass(f"API key of {name}: ")
+        except EOFError:  # ctrl+d
+            key = ""
     else:
         key = sys.stdin.readline() if sys.stdin else ""
     if not key.strip():

@@ -198,7 +198,11 @@ def _is_agreed(paths: Sequence[Path]) -> bool:
         raise UsageError("nobody can be asked whether to delete: say --yes")
     for path in paths:
         say(str(path))
-    return input("Delete? [y/N] ").strip().lower() in ("y", "yes")
+    try:
+        return input("Delete? [y/N] ").strip().lower() in ("y", "yes")
+    except EOFError:  # ctrl+d
+        say()
+        return False
 
 
 def _fork(repository: SessionRepository, namespace: argparse.Namespace) -> int:

@@ -57,6 +57,12 @@ def test_json_that_is_none_is_named(program, stub, name: str) -> None:
     assert f"{program.agent_dir / name}:3:1: not valid JSON" in _one_line(done)
 
 
+def test_a_log_that_nobody_reads_is_not_waited_for(program, stub) -> None:
+    os.mkfifo(program.project / "log")
+    assert "log cannot be opened: No such device" in _one_line(program.run("--log", "log", "hi"))
+    assert stub.requests == []
+
+
 def test_no_prompt_at_all_is_a_mistake(program) -> None:
     assert "there is no prompt" in _one_line(program.run(piped=b"\n"))
 

@@ -146,6 +146,18 @@ def test_mistakes_are_one_sentence(
     assert not (home / "auth.json").exists()
 
 
+def test_no_key_at_the_keyboard_is_none(home: Path, monkeypatch: pytest.MonkeyPatch, mistake) -> None:
+    """Ctrl+D at the question."""
+
+    def end(_: str) -> str:
+        raise EOFError
+
+    monkeypatch.setattr("sys.stdin", SimpleNamespace(isatty=lambda: True))
+    monkeypatch.setattr("getpass.getpass", end)
+    assert "No key was given; nothing was stored." in mistake("auth", "login", "groq")
+    assert not (home / "auth.json").exists()
+
+
 def test_signing_in_with_a_browser(
     home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -124,12 +124,19 @@ def test_delete_asks(
     mistake: Mistake,
 ) -> None:
     assert "--yes" in mistake("sessions", "delete", session.id)
-    answers = iter(["n", "y"])
-    monkeypatch.setattr("builtins.input", lambda _: next(answers))
+    answers = iter(["n", "", "y"])
+
+    def typed(_: str) -> str:
+        if answer := next(answers):
+            return answer
+        raise EOFError
+
+    monkeypatch.setattr("builtins.input", typed)
     terminal = SimpleNamespace(isatty=lambda: True)
     monkeypatch.setattr(module.sys, "stdin", terminal)
-    assert run("delete", session.id) == 1
-    assert len(project.list()) == 1
+    for _ in range(2):
+        assert run("delete", session.id) == 1
+        assert len(project.list()) == 1
     assert run("delete", session.id) == 0
     assert project.list() == []
     assert f"deleted: {session.path}" in capsys.readouterr().out
