@@ -213,6 +213,7 @@ def test_a_mistake_in_the_command_line(
 def test_what_is_not_there_is_one_clear_sentence(session: Session, tmp_path: Path, mistake: Mistake) -> None:
     (tmp_path / "file").write_text("")
     assert "it is no folder" in mistake("sessions", "--session-dir", str(tmp_path / "file"), "list")
+    assert "Not a directory" in mistake("sessions", "--session-dir", str(tmp_path / "file" / "below"), "list")
     assert "is not there: pi keeps its sessions in it" in mistake("sessions", "import-pi")
 
 
