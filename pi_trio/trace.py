@@ -73,7 +73,9 @@ class TraceLog:
         self._failure: OSError | None = None
         self._numbers = itertools.count(1)
         try:
-            self._descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
+            self._descriptor = os.open(path, flags | os.O_NONBLOCK, 0o600)  # no pipe is waited for
+            os.set_blocking(self._descriptor, True)
         except OSError as error:
             raise UsageError(f"the log {path} cannot be opened: {error.strerror}") from error
 

@@ -196,8 +196,11 @@ class PiApp(App[None]):
             self._driver.write(data)
 
     def end_by(self, number: int) -> None:
-        """End because of a signal. ctrl+c in a program that has the terminal now is that program's."""
-        if not (number == signal.SIGINT and self._lent):
+        """End because of a signal: the first one, closing a terminal sends several.
+
+        ctrl+c in a program that has the terminal now is that program's.
+        """
+        if self.return_code is None and not (number == signal.SIGINT and self._lent):
             self.exit(return_code=128 + number)
 
     @contextmanager

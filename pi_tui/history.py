@@ -10,6 +10,7 @@ from pathlib import Path
 
 from pi_trio.errors import StorageError
 from pi_trio.llm.key_shapes import find_key
+from pi_trio.plain_file import read_plain_file
 from pi_trio.private_files import locked, make_private_folder, write_private
 
 __all__ = ["PromptHistory"]
@@ -33,7 +34,7 @@ class PromptHistory:
         if self._path is None:
             return
         try:
-            lines = self._path.read_bytes().splitlines()
+            lines = read_plain_file(self._path).splitlines()
         except FileNotFoundError:
             return
         except OSError as error:

@@ -13,6 +13,7 @@ from typing import Any, Literal, TypeAlias
 from attrs import frozen
 
 from pi_trio.errors import ConfigError
+from pi_trio.plain_file import read_plain_file
 
 __all__ = [
     "KEYS",
@@ -264,10 +265,12 @@ def unknown_actions(path: Path) -> list[str]:
 
 def _read(path: Path) -> Mapping[str, Any]:
     try:
-        data = json.loads(path.read_text("utf-8"))
+        data = json.loads(read_plain_file(path))
     except FileNotFoundError:
         return {}
-    except (OSError, ValueError) as error:
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read as key bindings: {error.strerror}") from None
+    except (ValueError, RecursionError) as error:
         raise ConfigError(f"{path}: cannot be read as key bindings: {error}") from None
     if not isinstance(data, dict):
         raise ConfigError(f"{path}: key bindings are a JSON object")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import os
-import signal
 import sys
 import traceback
 from collections.abc import AsyncIterator, Iterator, Sequence
@@ -16,10 +15,11 @@ from typing import TYPE_CHECKING
 from pi_trio.cli.attaching import add_token_argument, refuse_runtime_options
 from pi_trio.cli.listening import add_encryption_arguments
 from pi_trio.cli.options import add_session_arguments, make_parser, open_chosen_session, parse, runtime_config
-from pi_trio.cli.start import run_program
-from pi_trio.cli.status import ended_by
+from pi_trio.cli.start import command_line, run_program
+from pi_trio.cli.status import BROKEN_PIPE, ended_by
 from pi_trio.errors import PiError, UsageError
 from pi_trio.text import sanitise
+from pi_tui.signals import SIGNALS, ignore_further
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -42,7 +42,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     if sys.platform == "win32":
         sys.exit("pi-tui needs Linux or macOS; on Windows please run it inside WSL.")
-    return run_program(partial(_main, sys.argv[1:] if argv is None else argv))
+    return run_program(partial(_main, command_line(argv)))
 
 
 def _main(argv: Sequence[str]) -> int:
@@ -59,6 +59,8 @@ def _main(argv: Sequence[str]) -> int:
         if namespace.serve is not None:
             return _serve(namespace, argv, config)
         app = _make_app(namespace, config)
+    except BrokenPipeError:  # nobody reads where the screen is served
+        return BROKEN_PIPE
     except PiError as error:
         return ended_by(error, "pi-tui")
     return run_app(app, f"pi-tui --attach {namespace.attach}" if namespace.attach else "pi-tui")
@@ -142,13 +144,16 @@ def _let_go_of_terminal() -> None:
 
 async def _run(app: PiApp) -> int:
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    for number in SIGNALS:
         loop.add_signal_handler(number, app.end_by, number)
     try:
         await app.run_async()
     finally:
         await app.stop_runtime()
-    return app.return_code or 0
+    status = app.return_code or 0
+    if status > 128:  # by a signal
+        ignore_further(SIGNALS)
+    return status
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -28,9 +28,11 @@ from textual_serve.app_service import AppService
 from textual_serve.server import Server, to_int
 
 from pi_trio.cli.listening import encryption, host_in_url, listening_socket
+from pi_trio.cli.words import flush, put
 from pi_trio.errors import UsageError
 from pi_trio.remote.access import made_token, web_token_path
 from pi_trio.remote.server.door import Door, Refused
+from pi_tui.signals import SIGNALS, ignore_further
 
 __all__ = ["END_SECONDS", "MAX_MESSAGE", "MAX_TABS", "WebServer", "serve"]
 
@@ -207,20 +209,22 @@ async def _serve(
     server: WebServer, listening: socket.socket, context: ssl.SSLContext | None, url: str
 ) -> int:
     loop, signals = asyncio.get_running_loop(), asyncio.Queue[int]()
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        if signal.getsignal(number) is not signal.SIG_IGN:  # `nohup` means it
-            loop.add_signal_handler(number, signals.put_nowait, number)
+    minded = [each for each in SIGNALS if signal.getsignal(each) is not signal.SIG_IGN]  # `nohup` means it
+    for number in minded:
+        loop.add_signal_handler(number, signals.put_nowait, number)
     runner = web.AppRunner(await server._make_app(), access_log=None, shutdown_timeout=_LAST_WORD_SECONDS)
     await runner.setup()
-    out = sys.stdout
-    with redirect_stdout(sys.stderr):  # where textual-serve repeats the last words of programs
-        try:
-            await web.SockSite(runner, listening, ssl_context=context).start()
-            out.write(f"{url}\n")
-            out.flush()
+    repeated = redirect_stdout(sys.stderr)  # where textual-serve repeats the last words of programs
+    try:
+        await web.SockSite(runner, listening, ssl_context=context).start()
+        put(f"{url}\n")
+        flush()
+        with repeated:
             return 128 + await signals.get()
-        finally:
+    finally:
+        with repeated:
             await runner.cleanup()
+        ignore_further(minded)
 
 
 def _command(arguments: Sequence[str]) -> str:

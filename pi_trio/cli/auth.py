@@ -11,7 +11,7 @@ from typing import Any
 import trio
 
 from pi_trio.cli.options import add_command, make_parser
-from pi_trio.cli.stdio import flush, say
+from pi_trio.cli.words import flush, say
 from pi_trio.errors import ConfigError, PiError
 from pi_trio.llm.auth import checked_key, literal
 from pi_trio.llm.auth_file import copy_keys, remove_entry, store_entry
@@ -86,7 +86,10 @@ def _show_address(address: str) -> None:
 def _read_key(name: str) -> str:
     """A key that never stands on a command line or on the screen."""
     if _has_keyboard():
-        key = getpass.getpass(f"API key of {name}: ")
+        try:
+            key = getpass.getpass(f"API key of {name}: ")
+        except EOFError:  # ctrl+d
+            key = ""
     else:
         key = sys.stdin.readline() if sys.stdin else ""
     if not key.strip():

@@ -32,7 +32,8 @@ from pi_trio.cli.options import (
 from pi_trio.cli.prompts import Prompt, gather_prompts
 from pi_trio.cli.signals import until_signal
 from pi_trio.cli.status import BROKEN_PIPE, ended_by
-from pi_trio.cli.stdio import Output, reserved_output, tell
+from pi_trio.cli.stdio import Output, reserved_output
+from pi_trio.cli.words import tell
 from pi_trio.codec import message_from_json
 from pi_trio.commands import View
 from pi_trio.errors import BusyError, ConnectionLostError, PiError, SessionError

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import trio
 
 from pi_trio.cli.options import make_parser
-from pi_trio.cli.stdio import say
+from pi_trio.cli.words import say
 from pi_trio.doctor import Setup, examine
 
 __all__ = ["run"]

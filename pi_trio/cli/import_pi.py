@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pi_trio.cli.options import make_parser
-from pi_trio.cli.stdio import put
+from pi_trio.cli.words import put
 from pi_trio.text import sanitise
 
 __all__ = ["run"]

@@ -10,7 +10,7 @@ from importlib import import_module
 
 from pi_trio.cli.arguments import positive
 from pi_trio.cli.options import add_session_arguments, make_parser, parse
-from pi_trio.cli.start import run_program
+from pi_trio.cli.start import command_line, run_program
 from pi_trio.cli.status import BROKEN_PIPE, ended_by
 from pi_trio.collector import paused_collector, spare_what_is_there
 from pi_trio.errors import ConfigError, PiError
@@ -58,7 +58,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     if sys.platform == "win32":
         sys.exit("pi-trio needs Linux or macOS; on Windows please run it inside WSL.")
-    return run_program(partial(_main, sys.argv[1:] if argv is None else list(argv)))
+    return run_program(partial(_main, command_line(argv)))
 
 
 def _main(arguments: list[str]) -> int:
@@ -79,7 +79,7 @@ def _main(arguments: list[str]) -> int:
 
 
 def _run_command(module: str, arguments: list[str]) -> int:
-    from pi_trio.cli.stdio import flush
+    from pi_trio.cli.words import flush
 
     with paused_collector():
         run = import_module(module).run

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import trio
 
 from pi_trio.cli.options import add_command, make_parser
-from pi_trio.cli.stdio import say, tell
+from pi_trio.cli.words import say, tell
 from pi_trio.codec import dumps, to_json
 from pi_trio.errors import ConfigError, PiError
 from pi_trio.llm.catalogue import built_in_date, read_listed

@@ -7,14 +7,16 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from pi_trio.cli.arguments import add_session_arguments
-from pi_trio.errors import UsageError
+from pi_trio.cli.status import BROKEN_PIPE, MISTAKE, ended_by
+from pi_trio.errors import StorageError, UsageError
 
 if TYPE_CHECKING:
+    from _typeshed import SupportsWrite
+
     from pi_trio.remote.interface import Runtime, Snapshot
     from pi_trio.resources.config import RuntimeConfig
 
@@ -166,7 +168,25 @@ class _Parser(argparse.ArgumentParser):
     """Says in one line what is wrong."""
 
     def error(self, message: str) -> NoReturn:
-        self.exit(2, f"{self.prog}: {message} (see {self.prog} --help)\n")
+        self.exit(MISTAKE, f"{self.prog}: {message} (see {self.prog} --help)\n")
+
+    def print_help(self, file: SupportsWrite[str] | None = None) -> None:
+        if file is None:
+            self.answer(self.format_help())
+        else:
+            super().print_help(file)
+
+    def answer(self, text: str) -> None:
+        """Write to standard output. Exits where that cannot be written, which argparse would not tell."""
+        from pi_trio.cli.words import flush, put
+
+        try:
+            put(text)
+            flush()
+        except BrokenPipeError:  # whoever read it has seen enough
+            self.exit(BROKEN_PIPE)
+        except StorageError as error:
+            self.exit(ended_by(error, self.prog))
 
 
 class _ShowVersion(argparse.Action):
@@ -178,5 +198,6 @@ class _ShowVersion(argparse.Action):
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
         from importlib.metadata import version
 
-        sys.stdout.write(f"{parser.prog} {version('pi-trio')}\n")
+        assert isinstance(parser, _Parser)  # noqa: S101  # only `make_parser` adds it
+        parser.answer(f"{parser.prog} {version('pi-trio')}\n")
         parser.exit()

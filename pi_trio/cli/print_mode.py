@@ -21,7 +21,8 @@ from pi_trio.cli.progress import Progress
 from pi_trio.cli.prompts import gather_prompts
 from pi_trio.cli.signals import until_signal
 from pi_trio.cli.status import BROKEN_PIPE, OK, status_of
-from pi_trio.cli.stdio import Output, read_piped, reserved_output, tell
+from pi_trio.cli.stdio import Output, read_piped, reserved_output
+from pi_trio.cli.words import tell
 from pi_trio.codec import dumps
 from pi_trio.errors import PiError, StorageError
 from pi_trio.events import AgentEvent, ExtensionError

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterable
 
 from pi_trio.cli.chat_text import ChatText
-from pi_trio.cli.stdio import tell
+from pi_trio.cli.words import tell
 from pi_trio.events import AgentEvent, AutoRetryStart, CompactionStart, ToolExecutionStart
 
 __all__ = ["Progress"]

@@ -12,7 +12,8 @@ from pi_trio.cli.lines import ByteLines
 from pi_trio.cli.options import open_chosen_session, runtime_config
 from pi_trio.cli.signals import until_signal
 from pi_trio.cli.status import BROKEN_PIPE, ended_by
-from pi_trio.cli.stdio import Output, reserved_output, tell
+from pi_trio.cli.stdio import Output, reserved_output
+from pi_trio.cli.words import tell
 from pi_trio.errors import PiError, UsageError
 from pi_trio.harness.runtime import open_runtime
 from pi_trio.remote.rpc.server import serve

@@ -14,7 +14,7 @@ from pi_trio.cli.listening import add_encryption_arguments, encryption, host_in_
 from pi_trio.cli.options import add_session_arguments, make_parser, parse, runtime_config
 from pi_trio.cli.signals import until_signal
 from pi_trio.cli.status import ended_by
-from pi_trio.cli.stdio import flush, put, tell
+from pi_trio.cli.words import flush, put, tell
 from pi_trio.errors import PiError, UsageError
 from pi_trio.harness.runtime import open_runtime
 from pi_trio.remote.access import PORT, made_token, token_path

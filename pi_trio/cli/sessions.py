@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from pi_trio.cli.options import add_command, make_parser
 from pi_trio.cli.status import FAILED, ended_by
-from pi_trio.cli.stdio import put, say, tell
+from pi_trio.cli.words import put, say, tell
 from pi_trio.errors import ConfigError, SessionError, UsageError
 from pi_trio.resources.paths import absolute, find_pi_dir
 
@@ -46,13 +46,14 @@ def _repository(session_dir: str | None) -> SessionRepository:
 
 def _parser() -> argparse.ArgumentParser:
     parser = make_parser("pi-trio sessions", "Look after session files.")
-    parser.add_argument("--session-dir", metavar="DIR", help="keep sessions in this one folder")
+    _add_session_dir(parser, None)
     parser.set_defaults(command=_list, all=False, json=False)
     commands = parser.add_subparsers(metavar="COMMAND", help="default: list")
 
     def add(name: str, command: Command, text: str, which: str | None = None) -> argparse.ArgumentParser:
         sub = add_command(commands, name, text)
         sub.set_defaults(command=command)
+        _add_session_dir(sub, argparse.SUPPRESS)  # what stands before the command counts without one here
         if which is not None:
             sub.add_argument("which", metavar="WHICH", nargs="+" if which == "several" else None, help=_WHICH)
         return sub
@@ -93,6 +94,12 @@ def _parser() -> argparse.ArgumentParser:
         "which", metavar="WHICH", nargs="*", help=f"{_WHICH}; default: all sessions of this directory"
     )
     return parser
+
+
+def _add_session_dir(parser: argparse.ArgumentParser, default: str | None) -> None:
+    parser.add_argument(
+        "--session-dir", metavar="DIR", default=default, help="the sessions are in this one folder"
+    )
 
 
 # ------------------------------------------------------------------ looking
@@ -191,7 +198,11 @@ def _is_agreed(paths: Sequence[Path]) -> bool:
         raise UsageError("nobody can be asked whether to delete: say --yes")
     for path in paths:
         say(str(path))
-    return input("Delete? [y/N] ").strip().lower() in ("y", "yes")
+    try:
+        return input("Delete? [y/N] ").strip().lower() in ("y", "yes")
+    except EOFError:  # ctrl+d
+        say()
+        return False
 
 
 def _fork(repository: SessionRepository, namespace: argparse.Namespace) -> int:

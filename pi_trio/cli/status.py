@@ -21,7 +21,7 @@ BROKEN_PIPE = 141
 
 def ended_by(error: PiError, program: str = "pi-trio") -> int:
     """Say on standard error what ended a program. Gives its exit status."""
-    from pi_trio.cli.stdio import tell  # a program that needs nothing of it begins sooner
+    from pi_trio.cli.words import tell  # a program that needs nothing of it begins sooner
 
     tell(str(error), program)
     return status_of(error)

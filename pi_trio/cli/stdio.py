@@ -12,23 +12,19 @@ import select
 import stat
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import partial
 
 import trio
 
+from pi_trio.cli.words import tell, told_apart
 from pi_trio.errors import StorageError
-from pi_trio.text import sanitise
 
 __all__ = [
     "FIRST_BYTE_SECONDS",
     "Output",
-    "flush",
-    "put",
     "read_piped",
     "reserved_output",
-    "say",
-    "tell",
 ]
 
 FIRST_BYTE_SECONDS = 3.0
@@ -49,7 +45,7 @@ class Output:
 
         When it is cancelled after it has begun, the data is still written, if the reader takes it.
         """
-        with _told_apart():
+        with told_apart():
             await self._write(data)
 
     async def _write(self, data: bytes) -> None:
@@ -75,17 +71,6 @@ class Output:
 
 
 @contextmanager
-def _told_apart() -> Iterator[None]:
-    """Errors of writing to standard output: a reader that left, and all others."""
-    try:
-        yield
-    except BrokenPipeError:
-        raise
-    except OSError as error:
-        raise StorageError(f"standard output cannot be written: {error.strerror}") from error
-
-
-@contextmanager
 def reserved_output() -> Iterator[Output]:
     """Standard output for the answer alone. Raises `StorageError` if it is closed."""
     try:
@@ -98,48 +83,6 @@ def reserved_output() -> Iterator[Output]:
     finally:
         os.dup2(kept, 1)
         os.close(kept)
-
-
-def tell(sentence: str, program: str = "pi-trio") -> None:
-    """Say something on standard error, if there is one: a terminal that was closed is none any more."""
-    if sys.stderr is not None:
-        with suppress(OSError):
-            sys.stderr.write(f"{program}: {sanitise(sentence)}\n")
-            sys.stderr.flush()
-
-
-def say(line: str = "") -> None:
-    """A line of a command's answer on standard output. Raises like `put`."""
-    put(f"{sanitise(line)}\n")
-
-
-def put(text: str) -> None:
-    """A command's answer on standard output, as it is.
-
-    Raises `BrokenPipeError` if nobody reads any more, and `StorageError` if it cannot be written.
-    """
-    if sys.stdout is None:
-        raise StorageError("standard output is closed")
-    with _given_up():
-        sys.stdout.write(text)
-
-
-def flush() -> None:
-    """Write what was put. Raises like `put`."""
-    if sys.stdout is not None:
-        with _given_up():
-            sys.stdout.flush()
-
-
-@contextmanager
-def _given_up() -> Iterator[None]:
-    """What could not be written is dropped: the interpreter would try once more at its end, and complain."""
-    try:
-        with _told_apart():
-            yield
-    except (BrokenPipeError, StorageError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        raise
 
 
 async def read_piped(*, needed: bool) -> str:

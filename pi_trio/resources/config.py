@@ -13,7 +13,7 @@ from pi_trio.approval import GateMode
 from pi_trio.errors import ConfigError
 from pi_trio.llm.protocol import CacheRetention, ThinkingLevel
 from pi_trio.llm.thinking import LEVELS
-from pi_trio.resources.paths import absolute, find_agent_dir, home_directory, working_directory
+from pi_trio.resources.paths import absolute, find_agent_dir, folder_to_be, home_directory, working_directory
 from pi_trio.resources.settings import Settings, load_settings
 from pi_trio.resources.trust import Trust, TrustStore, decide_trust
 
@@ -99,7 +99,7 @@ class RuntimeConfig:
         return cls(
             cwd=cwd,
             agent_dir=agent_dir,
-            session_dir=_session_folder(chosen) if chosen else None,
+            session_dir=folder_to_be(absolute(chosen), "keep sessions") if chosen else None,
             settings=settings,
             model=model,
             thinking_level=level,
@@ -123,13 +123,6 @@ class RuntimeConfig:
         approve = self.approve if cwd == self.cwd else None
         trust, settings, findings = _judge(self.agent_dir, cwd, approve)
         return evolve(self, cwd=cwd, approve=approve, trust=trust, settings=settings, findings=findings)
-
-
-def _session_folder(text: str) -> Path:
-    folder = absolute(text)
-    if folder.exists() and not folder.is_dir():
-        raise ConfigError(f"{folder} cannot keep sessions: it is no folder")
-    return folder
 
 
 def _judge(agent_dir: Path, cwd: Path, approve: bool | None) -> tuple[Trust, Settings, tuple[str, ...]]:

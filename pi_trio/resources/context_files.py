@@ -14,6 +14,7 @@ from pathlib import Path
 from attrs import frozen
 
 from pi_trio.errors import ConfigError
+from pi_trio.plain_file import read_plain_file
 from pi_trio.resources.prompt_text import read_prompt_text
 
 __all__ = ["ContextFile", "ContextFiles", "load_context_files"]
@@ -73,7 +74,7 @@ def _project_directories(cwd: Path) -> list[Path]:
 def _main_checkout(worktree: Path) -> Path | None:
     """The checkout that this linked git worktree belongs to. None for any other directory."""
     try:
-        text = (worktree / ".git").read_text("utf-8")
+        text = read_plain_file(worktree / ".git").decode("utf-8")
     except (OSError, UnicodeDecodeError):  # usually .git is absent, or a folder
         return None
     link = re.fullmatch(r"gitdir: (/.*)/\.git/worktrees/[^/]+\s*", text)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pwd
+import stat
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -15,6 +16,7 @@ __all__ = [
     "files_below",
     "find_agent_dir",
     "find_pi_dir",
+    "folder_to_be",
     "home_directory",
     "is_file",
     "is_folder",
@@ -23,9 +25,31 @@ __all__ = [
 
 
 def find_agent_dir(environ: Mapping[str, str] = os.environ) -> Path:
-    """`$PI_TRIO_DIR`, or `.pi-trio` in the home directory. Raises `ConfigError` without a home."""
+    """`$PI_TRIO_DIR`, or `.pi-trio` in the home directory.
+
+    Raises `ConfigError` without a home, and as `folder_to_be`.
+    """
     named = environ.get("PI_TRIO_DIR")
-    return absolute(named, environ) if named else home_directory(environ) / ".pi-trio"
+    folder = absolute(named, environ) if named else home_directory(environ) / ".pi-trio"
+    return folder_to_be(folder, "be the agent directory")
+
+
+def folder_to_be(path: Path, what: str) -> Path:
+    """The path of a folder that need not be there yet.
+
+    Raises `ConfigError` if something there keeps it from being one: it then cannot do `what`.
+    """
+    problem = "it is no folder"
+    try:
+        if stat.S_ISDIR(path.stat().st_mode):
+            return path
+    except FileNotFoundError:
+        if not path.is_symlink():
+            return path
+        problem = "it is a link to nothing"
+    except OSError as error:
+        problem = error.strerror or str(error)
+    raise ConfigError(f"{path} cannot {what}: {problem}")
 
 
 def find_pi_dir(environ: Mapping[str, str] = os.environ) -> Path:

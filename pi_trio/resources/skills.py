@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from attrs import frozen
 
 from pi_trio.errors import ConfigError
+from pi_trio.plain_file import read_plain_file
 from pi_trio.resources.paths import is_file, is_folder
 from pi_trio.resources.prompt_text import read_document
 
@@ -179,7 +180,7 @@ class _Walk:
                 from pathspec import GitIgnoreSpec  # here, because few folders have one
 
                 try:
-                    lines = (folder / name).read_text("utf-8", "replace").splitlines()
+                    lines = read_plain_file(folder / name).decode("utf-8", "replace").splitlines()
                 except OSError:
                     continue  # it cannot say what to leave out
                 self._ignored.append((folder, GitIgnoreSpec.from_lines(lines)))

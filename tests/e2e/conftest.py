@@ -164,7 +164,7 @@ class Program:
             options["stdin"] = subprocess.PIPE
         with self.start(*arguments, **options) as process:
             out, err = process.communicate(piped, timeout=30)
-        return subprocess.CompletedProcess(arguments, process.returncode, out.decode(), err.decode())
+        return subprocess.CompletedProcess(arguments, process.returncode, (out or b"").decode(), err.decode())
 
     def sessions(self) -> list[list[dict[str, Any]]]:
         """The lines of each session file, oldest first."""

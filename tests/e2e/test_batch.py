@@ -93,6 +93,31 @@ def test_a_signal_stops_it_and_it_goes_on(program, stub) -> None:
     assert sorted(each["id"] for each in _results(program)) == ["t0", "t1", "t2"]
 
 
+def test_tasks_on_standard_input_go_on_with_the_same_results(program, stub) -> None:
+    (program.project / "mine").mkdir()
+    tasks = b'{"prompt": "one"}\n\n{"prompt": "three", "cwd": "mine"}\n'
+    command = ("batch", "-", "--results", "done.jsonl", "--jobs", "1")
+    stub.says("One.")
+    stub.stays_silent()
+    with program.start(*command, stdin=subprocess.PIPE) as process:
+        process.stdin.write(tasks)
+        process.stdin.close()
+        assert stub.silent.acquire(timeout=30)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(timeout=30) == 143
+    stub.says("Three.")
+    assert program.run(*command, piped=tasks).returncode == 0
+    results = [json.loads(line) for line in (program.project / "done.jsonl").read_text().splitlines()]
+    assert [(each["id"], each["answer"]) for each in results] == [("1", "One."), ("3", "Three.")]
+    assert [each["cwd"] for each in results] == [f"{program.project}/done.work/1", f"{program.project}/mine"]
+
+
+def test_a_mistake_on_standard_input_is_told_with_its_line(program, stub) -> None:
+    done = program.run("batch", "-", "--results", "done.jsonl", piped=b'{"prompt": "one"}\n{}\n')
+    assert (done.returncode, done.stderr) == (2, "pi-trio: standard input:2: the task has no prompt\n")
+    assert (stub.requests, list(program.project.iterdir())) == ([], [])
+
+
 def test_a_terminal_has_a_bar(program, stub) -> None:
     _write(program, 2)
     for _ in range(2):

@@ -411,6 +411,18 @@ def test_a_signal_stops_the_run_and_its_commands(program, stub, tmp_path, number
     assert program.run("-c", "-p", "and now?").stdout == "Going on.\n"
 
 
+def test_signals_that_come_together_are_one(program, stub, tmp_path) -> None:
+    """HL-08: the first decides the status, and the others do not break into the cleaning up."""
+    with _running_command(program, stub, tmp_path) as (process, ids):
+        process.send_signal(signal.SIGINT)
+        process.send_signal(signal.SIGTERM)
+        _, err = process.communicate(timeout=30)
+    assert (process.returncode, err) == (130, b"pi-trio: stopped\n")
+    assert not any(_is_running(each) for each in ids)
+    (entries,) = program.sessions()
+    assert [message["role"] for message in _messages(entries)] == ["user", "assistant", "toolResult"]
+
+
 def test_a_signal_ends_it_though_a_tool_blocks_in_a_thread(program, stub, tmp_path) -> None:
     """AB-03: nothing can stop such a tool, so it is left behind, with a result that says so."""
     (tmp_path / "blocking.py").write_text(EXTENSION)
@@ -419,7 +431,7 @@ def test_a_signal_ends_it_though_a_tool_blocks_in_a_thread(program, stub, tmp_pa
         lines = []
         for line in process.stdout:
             lines.append(line.decode())
-            if "blocked from now on" in line.decode():
+            if b'"tool_execution_update"' in line and b"blocked from now on" in line:
                 process.send_signal(signal.SIGINT)
         assert process.wait(timeout=30) == 130
     assert _events("".join(lines))[-1] == {"type": "agent_settled", "aborted": True}

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 import sys
 from pathlib import Path
 
@@ -55,6 +57,12 @@ def test_json_that_is_none_is_named(program, stub, name: str) -> None:
     assert f"{program.agent_dir / name}:3:1: not valid JSON" in _one_line(done)
 
 
+def test_a_log_that_nobody_reads_is_not_waited_for(program, stub) -> None:
+    os.mkfifo(program.project / "log")
+    assert "log cannot be opened: No such device" in _one_line(program.run("--log", "log", "hi"))
+    assert stub.requests == []
+
+
 def test_no_prompt_at_all_is_a_mistake(program) -> None:
     assert "there is no prompt" in _one_line(program.run(piped=b"\n"))
 
@@ -73,6 +81,40 @@ def test_closed_streams_do_no_harm(program, stub, closed: str, told: str) -> Non
     assert done.stdout == told
     assert done.returncode == (0 if told else 1)
     assert done.stderr == ("" if told else "pi-trio: standard output is closed\n")
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["--help", "--version", "sessions --help", "sessions list --help", "batch --version", "doctor"],
+)
+@pytest.mark.parametrize(
+    ("where", "problem"),
+    [(">/dev/full", "cannot be written: No space left on device"), (">&-", "is closed")],
+)
+def test_what_could_not_be_said_is_told(program, command: str, where: str, problem: str) -> None:
+    """HL-02: help, too."""
+    done = program.run(*command.split(), through=("sh", "-c", f'exec "$@" {where}', "sh"))
+    assert (done.returncode, done.stdout) == (1, "")
+    assert re.fullmatch(rf"pi-trio[a-z ]*: standard output {problem}\n", done.stderr)
+
+
+@pytest.mark.parametrize("command", ["--help", "models --version", "doctor"])
+def test_a_reader_that_left_before_is_a_quiet_end(program, command: str) -> None:
+    read, write = os.pipe()
+    os.close(read)
+    done = program.run(*command.split(), stdout=write)
+    os.close(write)
+    assert (done.returncode, done.stderr) == (141, "")
+
+
+def test_a_prompt_and_its_file_are_utf_8_in_every_locale(program, stub) -> None:
+    stub.says("Grüße.")
+    (program.project / "ä.txt").write_text("ö", "utf-8")
+    program.environ |= {"LC_ALL": "POSIX", "PYTHONUTF8": "0"}
+    del program.environ["LANG"]
+    assert program.run("-p", "@ä.txt", "ü").stdout == "Grüße.\n"
+    text = str(stub.requests[0]["messages"][-1]["content"])
+    assert all(letter in text for letter in "äöü")
 
 
 @pytest.mark.parametrize("mode", [["--mode", "rpc"], ["chat"]])

@@ -79,6 +79,19 @@ def test_a_signal_restores_the_terminal_and_stops_the_children(terminal: Termina
         os.kill(child, 0)
 
 
+def test_the_first_of_several_signals_is_told(terminal: Terminal):
+    """TV-05: closing a terminal sends more than one, and none breaks into the end."""
+    terminal.wait_for("demo/demo")
+    os.kill(terminal.pid, signal.SIGTERM)
+    while RESET[0] not in terminal.bytes:
+        assert terminal.read(PATIENCE)
+    while os.waitid(os.P_PID, terminal.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
+        os.kill(terminal.pid, signal.SIGINT)
+        terminal.read(0.001)
+    assert terminal.status() == 143
+    assert all(reset in terminal.bytes for reset in RESET)
+
+
 def test_a_tool_that_blocks_in_a_thread_holds_neither_the_screen_nor_its_end(tmp_path: Path):
     """AB-03: Escape leaves it behind, what is sent next is taken, and the program ends."""
     (tmp_path / "blocking.py").write_text(EXTENSION)

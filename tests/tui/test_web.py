@@ -13,7 +13,7 @@ import subprocess
 import sys
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 
 import pyte
@@ -378,6 +378,35 @@ async def test_a_signal_ends_the_server_and_all_programs(tmp_path: Path, number:
             assert served.end() == 128 + number
             assert not served.programs
     assert "message" in {each["type"] for each in session_of(tmp_path)}
+
+
+def test_the_first_of_several_signals_is_told(tmp_path: Path) -> None:
+    with serving(tmp_path) as served:
+        served.process.send_signal(signal.SIGTERM)
+        while served.process.poll() is None:
+            served.process.send_signal(signal.SIGTERM)
+            with suppress(subprocess.TimeoutExpired):
+                served.process.wait(0.01)
+        assert served.process.returncode == 143
+
+
+@pytest.mark.parametrize(
+    ("where", "status", "told"),
+    [
+        (">/dev/full", 1, "pi-tui: standard output cannot be written: No space left on device\n"),
+        (">&-", 1, "pi-tui: standard output is closed\n"),
+        ("", 141, ""),
+    ],
+)
+def test_an_address_that_nobody_gets_ends_it(tmp_path: Path, where: str, status: int, told: str) -> None:
+    """HL-02: at once, and with a reason; a reader that has left knows it."""
+    read, unread = os.pipe()
+    os.close(read)
+    serve = ["sh", "-c", f'exec "$@" {where}', "sh", sys.executable, "-m", "pi_tui", "--serve", "127.0.0.1:0"]
+    environ = os.environ | {"PI_TRIO_DIR": str(tmp_path / "agent")}
+    done = subprocess.run(serve, stdout=unread, stderr=subprocess.PIPE, env=environ, text=True, timeout=50)
+    os.close(unread)
+    assert (done.returncode, done.stderr) == (status, told)
 
 
 @needs_proc

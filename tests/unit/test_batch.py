@@ -124,6 +124,13 @@ def test_two_batches_do_not_write_one_file(tmp_path: Path) -> None:
     Results(tmp_path / "r", []).close()
 
 
+@pytest.mark.parametrize("device", ["/dev/full", "/dev/null"])
+def test_results_are_kept_in_a_file(device: str) -> None:
+    """One that never ends is not read."""
+    with pytest.raises(UsageError, match=f"{device} cannot be opened: it is not a regular file"):
+        Results(Path(device), [task("a")])
+
+
 def test_a_full_disk_leaves_no_half_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """SF-08"""
     results = Results(tmp_path / "r", [task("a"), task("b")])
@@ -243,6 +250,17 @@ def test_a_mistake_stops_it_before_it_begins(
     assert run([str(tmp_path / "tasks.jsonl"), *arguments]) == 2
     assert told in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("arguments", [["/"], ["-", "--results", "/"]])
+def test_a_folder_is_no_file(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert run([*arguments, "--demo"]) == 2
+    assert "pi-trio: / is a folder\n" in capsys.readouterr().err
+
+
+def test_tasks_on_standard_input_need_a_place_for_results(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["-", "--demo"]) == 2
+    assert "tasks on standard input need --results FILE" in capsys.readouterr().err
 
 
 # ------------------------------------------------------------------ docs/batch.md

@@ -146,6 +146,18 @@ def test_mistakes_are_one_sentence(
     assert not (home / "auth.json").exists()
 
 
+def test_no_key_at_the_keyboard_is_none(home: Path, monkeypatch: pytest.MonkeyPatch, mistake) -> None:
+    """Ctrl+D at the question."""
+
+    def end(_: str) -> str:
+        raise EOFError
+
+    monkeypatch.setattr("sys.stdin", SimpleNamespace(isatty=lambda: True))
+    monkeypatch.setattr("getpass.getpass", end)
+    assert "No key was given; nothing was stored." in mistake("auth", "login", "groq")
+    assert not (home / "auth.json").exists()
+
+
 def test_signing_in_with_a_browser(
     home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -334,10 +346,12 @@ def test_broken_settings_do_not_stop_the_doctor(home: Path, capsys: pytest.Captu
     assert "ok shell: " in out
 
 
-def test_folder_that_is_a_file(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    "command", ["doctor", "models list", "auth list", "sessions list", "import-pi", "chat"]
+)
+def test_agent_directory_that_is_a_file(home: Path, mistake, command: str) -> None:
     home.write_text("")
-    assert main(["doctor"]) == 1
-    assert f"BAD folder: {home} cannot be written" in capsys.readouterr().out
+    assert mistake(*command.split()) == f"pi-trio: {home} cannot be the agent directory: it is no folder"
 
 
 def test_extensions_and_resources_are_looked_at(home: Path, capsys: pytest.CaptureFixture[str]) -> None:

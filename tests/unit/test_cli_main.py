@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from collections.abc import Callable
 from importlib import metadata
@@ -61,6 +62,14 @@ def test_a_misspelt_command_is_no_prompt(word: str, meant: str, capsys: pytest.C
 def test_other_words_are_prompts(arguments: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(metadata, "entry_points", lambda **_: [SimpleNamespace(load=lambda: len)])
     assert main(arguments) == len(arguments)
+
+
+@pytest.mark.parametrize(("module", "name"), [("pi_trio", "pi-trio"), ("pi_tui", "pi-tui")])
+def test_a_package_is_its_program(module: str, name: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", module, "--version"], capture_output=True, text=True, timeout=50
+    )
+    assert (done.returncode, done.stdout) == (0, f"{name} {metadata.version('pi-trio')}\n")
 
 
 def test_on_windows_it_names_wsl(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -59,6 +59,24 @@ def test_list_and_search(session: Session, capsys: pytest.CaptureFixture[str]) -
     assert (data["id"], data["path"], data["cwd"]) == (session.id, str(session.path), session.cwd)
 
 
+def test_the_folder_is_named_before_the_command_or_after_it(
+    session: Session, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    flat = ("--session-dir", str(tmp_path / "flat"))
+    assert run("import-pi", str(session.path), *flat) == 0
+    capsys.readouterr()
+    listed = []
+    for arguments in ([*flat, "list"], ["list", *flat], flat, ["--session-dir", "nowhere", "list", *flat]):
+        assert run(*arguments) == 0
+        listed.append(capsys.readouterr().out)
+    assert len(set(listed)) == 1
+    assert session.id in listed[0]
+    for command in ("show", "check", "delete --yes"):
+        assert run(*command.split(), session.id, *flat) == 0
+    assert not list((tmp_path / "flat").iterdir())
+    assert session.path.exists()
+
+
 def test_show_and_rename(session: Session, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("rename", session.id, "A name") == 0
     assert run("show", session.id[:30]) == 0
@@ -106,12 +124,19 @@ def test_delete_asks(
     mistake: Mistake,
 ) -> None:
     assert "--yes" in mistake("sessions", "delete", session.id)
-    answers = iter(["n", "y"])
-    monkeypatch.setattr("builtins.input", lambda _: next(answers))
+    answers = iter(["n", "", "y"])
+
+    def typed(_: str) -> str:
+        if answer := next(answers):
+            return answer
+        raise EOFError
+
+    monkeypatch.setattr("builtins.input", typed)
     terminal = SimpleNamespace(isatty=lambda: True)
     monkeypatch.setattr(module.sys, "stdin", terminal)
-    assert run("delete", session.id) == 1
-    assert len(project.list()) == 1
+    for _ in range(2):
+        assert run("delete", session.id) == 1
+        assert len(project.list()) == 1
     assert run("delete", session.id) == 0
     assert project.list() == []
     assert f"deleted: {session.path}" in capsys.readouterr().out
@@ -188,6 +213,7 @@ def test_a_mistake_in_the_command_line(
 def test_what_is_not_there_is_one_clear_sentence(session: Session, tmp_path: Path, mistake: Mistake) -> None:
     (tmp_path / "file").write_text("")
     assert "it is no folder" in mistake("sessions", "--session-dir", str(tmp_path / "file"), "list")
+    assert "Not a directory" in mistake("sessions", "--session-dir", str(tmp_path / "file" / "below"), "list")
     assert "is not there: pi keeps its sessions in it" in mistake("sessions", "import-pi")
 
 

@@ -14,6 +14,15 @@ import trio
 from pi_trio.cli.signals import until_signal
 
 
+@pytest.fixture(autouse=True)
+def handlers() -> Iterator[None]:
+    """After a signal they are not given back, since the program is about to end."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
 async def test_without_a_signal_the_status_is_that_of_the_work() -> None:
     async def work() -> int:
         return 7
@@ -78,3 +87,35 @@ trio.run(signals.until_signal, work)
 def test_a_further_signal_ends_what_does_not_end_by_itself() -> None:
     done = subprocess.run([sys.executable, "-c", _STUBBORN], timeout=30)
     assert done.returncode == 143
+
+
+_SHOWERED = """
+import os, signal, sys, trio
+from pi_trio.cli.signals import until_signal
+
+async def work():
+    os.kill(os.getpid(), FIRST)
+    try:
+        await trio.sleep_forever()
+    finally:
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            os.kill(os.getpid(), number)
+        with trio.CancelScope(shield=True):
+            await trio.lowlevel.checkpoint()
+        print("cleaned")
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            os.kill(os.getpid(), number)
+
+status = trio.run(until_signal, work)
+for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    os.kill(os.getpid(), number)
+sys.exit(status)
+"""
+
+
+@pytest.mark.parametrize("first", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_signals_that_come_together_are_one(first: signal.Signals) -> None:
+    """While it cleans up, after that, and while Python ends."""
+    program = _SHOWERED.replace("FIRST", str(int(first)))
+    done = subprocess.run([sys.executable, "-c", program], timeout=30, capture_output=True)
+    assert (done.returncode, done.stdout, done.stderr) == (128 + first, b"cleaned\n", b"")

@@ -63,6 +63,12 @@ def test_a_worktree_inside_its_checkout_hides_it(agent_dir: Path, project: Path)
     assert _texts(agent_dir, worktree) == ["above", "of the worktree"]
 
 
+def test_a_pipe_in_the_place_of_git_is_not_waited_for(agent_dir: Path, project: Path) -> None:
+    os.mkfifo(project / ".git")
+    (project / "AGENTS.md").write_text("here")
+    assert _texts(agent_dir, project) == ["here"]
+
+
 def test_text_arrives_letter_for_letter(agent_dir: Path, project: Path) -> None:
     """CF-04"""
     odd = "$HOME ${x} {y} %s {{z}} [bold] \0 \x1b[31m\r\n"

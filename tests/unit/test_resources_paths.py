@@ -35,6 +35,22 @@ def test_without_any_home_there_is_one_clear_sentence(monkeypatch: pytest.Monkey
         find_agent_dir({})
 
 
+def test_what_can_be_no_folder_is_not_the_agent_directory(tmp_path: Path) -> None:
+    (file := tmp_path / "file").write_text("")
+    (dangling := tmp_path / "dangling").symlink_to("nowhere")
+    (ring := tmp_path / "ring").symlink_to("ring")
+    for path, problem in [
+        (file, "it is no folder"),
+        (file / "below", "Not a directory"),
+        (dangling, "it is a link to nothing"),
+        (ring, "Too many levels of symbolic links"),
+        (tmp_path / ("long" * 100), "File name too long"),
+    ]:
+        with pytest.raises(ConfigError) as error:
+            find_agent_dir({"PI_TRIO_DIR": str(path)})
+        assert str(error.value) == f"{path} cannot be the agent directory: {problem}"
+
+
 def test_a_relative_path_starts_in_the_working_directory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -64,6 +64,12 @@ def test_hidden_and_ignored_folders_are_passed_over(tmp_path: Path) -> None:
     assert _names(_load(tmp_path)) == ["kept"]
 
 
+def test_a_pipe_leaves_nothing_out(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / ".gitignore")
+    _write(tmp_path / "kept" / "SKILL.md", "kept")
+    assert _names(_load(tmp_path)) == ["kept"]
+
+
 def test_links_are_followed_and_a_file_counts_once(tmp_path: Path) -> None:
     _write(tmp_path / "elsewhere" / "SKILL.md", "linked")
     folder = tmp_path / "skills"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import stat
 from pathlib import Path
 
@@ -79,6 +80,12 @@ def test_a_file_that_cannot_be_written_is_told_and_the_run_goes_on(tmp_path: Pat
     assert kept.texts == ["text"]
     with pytest.raises(StorageError, match=r"history\.jsonl"):
         kept.load()
+
+
+def test_a_pipe_in_its_place_is_not_waited_for(tmp_path: Path):
+    os.mkfifo(tmp_path / "history.jsonl")
+    with pytest.raises(StorageError, match="it is not a regular file"):
+        PromptHistory(tmp_path / "history.jsonl").load()
 
 
 def test_without_a_path_nothing_is_written():

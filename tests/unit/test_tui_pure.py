@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -208,7 +209,13 @@ def test_the_users_keys_in_pis_names(tmp_path: Path):
     assert load_keymap(tmp_path / "none.json") == {}
 
 
-@pytest.mark.parametrize("text", ["[]", "{", '{"app.clear": 1}', '{"app.clear": [""]}'])
+def test_a_pipe_is_no_keymap_and_is_not_waited_for(tmp_path: Path):
+    os.mkfifo(tmp_path / "keybindings.json")
+    with pytest.raises(ConfigError, match=r"keybindings\.json: .*: it is not a regular file$"):
+        load_keymap(tmp_path / "keybindings.json")
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, "[]", "{", '{"app.clear": 1}', '{"app.clear": [""]}'])
 def test_a_bad_keymap_is_named(tmp_path: Path, text):
     path = tmp_path / "keybindings.json"
     path.write_text(text)

@@ -17,12 +17,12 @@ from pi_trio.cli.answer_schema import AnswerSchema
 from pi_trio.cli.arguments import add_run_arguments, positive
 from pi_trio.cli.batch.engines import Deliver, run_here, run_on_cluster
 from pi_trio.cli.batch.results import Results
-from pi_trio.cli.batch.tasks import Task, read_tasks
+from pi_trio.cli.batch.tasks import Task, piped_tasks, read_tasks
 from pi_trio.cli.batch.work import Work
 from pi_trio.cli.options import make_parser, runtime_config
 from pi_trio.cli.signals import until_signal
 from pi_trio.cli.status import FAILED, OK, ended_by
-from pi_trio.cli.stdio import say, tell
+from pi_trio.cli.words import say, tell
 from pi_trio.errors import PiError, UsageError
 from pi_trio.resources.paths import absolute
 
@@ -46,9 +46,8 @@ def run(argv: Sequence[str]) -> int:
     namespace = _parser().parse_args(argv)
     try:
         engine = _engine(namespace)
-        tasks_file = absolute(namespace.tasks)
-        tasks = read_tasks(tasks_file, _beside(namespace.work_dir, tasks_file, ".work"))
-        results = Results(_beside(namespace.results, tasks_file, ".results.jsonl"), tasks)
+        tasks, path = _tasks(namespace)
+        results = Results(path, tasks)
         try:
             return trio.run(until_signal, partial(_batch, tasks, results, engine))
         finally:
@@ -59,13 +58,19 @@ def run(argv: Sequence[str]) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = make_parser("pi-trio batch", _DESCRIPTION)
-    parser.add_argument("tasks", metavar="TASKS", help="a file with one JSON object a line")
+    parser.add_argument(
+        "tasks",
+        metavar="TASKS",
+        help="a file with one JSON object a line; - reads standard input, and needs --results",
+    )
     batch = parser.add_argument_group("batch")
     batch.add_argument(
         "--results", metavar="FILE", help="add results to this file (default: TASKS with .results.jsonl)"
     )
     batch.add_argument(
-        "--work-dir", metavar="DIR", help="where tasks without a cwd have theirs (default: TASKS with .work)"
+        "--work-dir",
+        metavar="DIR",
+        help="where tasks without a cwd have theirs (default: TASKS, or for - the results, with .work)",
     )
     batch.add_argument(
         "--jobs", metavar="N", type=positive(int), help=f"how many tasks at a time (default: {_JOBS})"
@@ -99,8 +104,24 @@ def _engine(namespace: argparse.Namespace) -> Engine:
     return partial(run_on_cluster, work=work, jobs=namespace.jobs, scheduler=namespace.scheduler)
 
 
-def _beside(named: str | None, tasks: Path, suffix: str) -> Path:
-    return absolute(named) if named else tasks.with_suffix(suffix)
+def _tasks(namespace: argparse.Namespace) -> tuple[list[Task], Path]:
+    """The tasks, and the file of their results. Raises `UsageError`."""
+    if namespace.tasks != "-":
+        file = absolute(namespace.tasks)
+        tasks = read_tasks(file, _beside(namespace.work_dir, file, ".work"))
+        return tasks, _beside(namespace.results, file, ".results.jsonl")
+    if not namespace.results:
+        raise UsageError("tasks on standard input need --results FILE, from which a stopped batch goes on")
+    results = absolute(namespace.results)
+    return piped_tasks(_beside(namespace.work_dir, results, ".work")), results
+
+
+def _beside(named: str | None, file: Path, suffix: str) -> Path:
+    if named:
+        return absolute(named)
+    if not file.name:
+        raise UsageError(f"{file} is a folder")
+    return file.with_suffix(suffix)
 
 
 async def _batch(tasks: Sequence[Task], results: Results, engine: Engine) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import stat
 import threading
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -32,6 +33,8 @@ class Results:
         except OSError as error:
             raise UsageError(f"{path} cannot be opened: {error.strerror}") from error
         try:
+            if not stat.S_ISREG(os.fstat(self._descriptor).st_mode):  # a device could be read for ever
+                raise UsageError(f"{path} cannot be opened: it is not a regular file")
             self._lock()
             self._read({task.id: task.digest for task in tasks})
         except UsageError:

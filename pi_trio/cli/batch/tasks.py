@@ -1,4 +1,4 @@
-"""The tasks of a batch: a file with one JSON object a line."""
+"""The tasks of a batch: one JSON object a line, in a file or on standard input."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from attrs import frozen
 
 from pi_trio import codec
 from pi_trio.errors import UsageError
+from pi_trio.resources.paths import working_directory
 from pi_trio.written_path import written_path
 
-__all__ = ["Task", "read_tasks"]
+__all__ = ["Task", "piped_tasks", "read_tasks"]
 
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 _FIELDS = {"id": str, "prompt": str, "cwd": str, "model": str}
@@ -41,21 +42,38 @@ def read_tasks(path: Path, work_dir: Path) -> list[Task]:
     Raises `UsageError`, which names the line, for anything that is not as it should be.
     """
     try:
-        lines = path.read_bytes().split(b"\n")
+        data = path.read_bytes()
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror}") from error
+    return _tasks(data, str(path), path.parent, work_dir)
+
+
+def piped_tasks(work_dir: Path) -> list[Task]:
+    """The tasks on standard input, to its end; their directories start in the working directory.
+
+    Raises like `read_tasks`.
+    """
+    try:
+        with open(0, "rb", closefd=False) as standard_input:
+            data = standard_input.read()
+    except OSError as error:
+        raise UsageError(f"standard input cannot be read: {error.strerror}") from error
+    return _tasks(data, "standard input", working_directory(), work_dir)
+
+
+def _tasks(data: bytes, source: str, folder: Path, work_dir: Path) -> list[Task]:
     tasks: dict[str, Task] = {}
-    for number, line in enumerate(lines, 1):
+    for number, line in enumerate(data.split(b"\n"), 1):
         if line.strip():
             try:
-                task = _task(line, number, path.parent, work_dir)
+                task = _task(line, number, folder, work_dir)
                 if task.id in tasks:
                     raise UsageError(f"another task has the id {task.id!r}")
             except UsageError as error:
-                raise UsageError(f"{path}:{number}: {error}") from None
+                raise UsageError(f"{source}:{number}: {error}") from None
             tasks[task.id] = task
     if not tasks:
-        raise UsageError(f"there is no task in {path}")
+        raise UsageError(f"there is no task in {source}")
     return list(tasks.values())
 
 
