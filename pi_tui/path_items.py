@@ -43,7 +43,7 @@ class PathItems(list[Item]):
     @property
     def unanswered(self) -> str | None:
         """The entry of the prompt that was said last, if nothing came of it and its text is all of it."""
-        last = next((item for item in reversed(self) if item.kind not in ("notice", "turn")), None)
+        last = next((item for item in reversed(self) if item.kind not in ("notice", "turn", "entry")), None)
         if last is None or not isinstance(last.message, UserMessage):
             return None
         content = last.message.content

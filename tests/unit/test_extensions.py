@@ -11,6 +11,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from trio.testing import wait_all_tasks_blocked
 
 from pi_trio.errors import BusyError, ConfigError, UsageError
 from pi_trio.events import AgentSettled, EntryAppended, ExtensionError, SessionInfoChanged
@@ -248,9 +249,10 @@ async def test_ending_the_program_is_a_failure_like_any_other(folder: Path) -> N
     async with session_of(folder) as session:
         events = await session.say("hello")
         assert isinstance(events[-1], AgentSettled)
-        assert "exits.py:2 failed: SystemExit: now" in await session.runtime.run_command(
-            session.id, "leave", "now"
-        )
+        await session.runtime.run_command(session.id, "leave", "now")
+        await wait_all_tasks_blocked()
+        (failure,) = session.events()
+        assert "exits.py:2 failed: SystemExit: now" in failure.error
 
 
 async def test_any_other_failing_handler_changes_nothing(folder: Path) -> None:
@@ -436,10 +438,25 @@ async def test_a_command_that_fails_is_told(folder: Path) -> None:
         "def extend(api):\n    api.register_command('bad', bad)\n"
     )
     async with session_of(folder) as session:
-        text = await session.runtime.run_command(session.id, "bad", "x")
-        assert text == f"the extension {folder}/bad.py:2 failed: KeyError: 'x'"
+        assert await session.runtime.run_command(session.id, "bad", "x") == "", "it is told once"
+        await wait_all_tasks_blocked()
+        assert [each.error for each in session.events()] == [
+            f"the extension {folder}/bad.py:2 failed: KeyError: 'x'"
+        ]
         with pytest.raises(UsageError, match="no extension has a command /none"):
             await session.runtime.run_command(session.id, "none", "")
+
+
+async def test_a_command_may_be_a_plain_function(folder: Path) -> None:
+    (folder / "plain.py").write_text(
+        "def extend(api):\n"
+        "    api.register_command('up', str.upper)\n"
+        "    api.register_command('silent', lambda arguments: None)\n"
+    )
+    async with session_of(folder) as session:
+        assert await session.runtime.run_command(session.id, "up", "hello") == "HELLO"
+        assert await session.runtime.run_command(session.id, "silent", "") == ""
+        assert session.events() == []
 
 
 ACTS = """
