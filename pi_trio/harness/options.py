@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from attrs import field, frozen
 
 from pi_trio.compaction.plan import CompactionSettings
+from pi_trio.errors import UsageError
 from pi_trio.harness.limits import Limits
 from pi_trio.harness.retry import RetryPolicy
 from pi_trio.llm.auth import Credential
@@ -31,6 +32,13 @@ def _anything(_model: Model) -> None:
     return None
 
 
+def _without_input(_options: HarnessOptions, _field: object, hooks: Hooks) -> None:
+    """A session's input is in its file before it is used, so no hook can bring some."""
+    for name in ("get_steering_messages", "get_follow_up_messages"):
+        if getattr(hooks, name) is not None:
+            raise UsageError(f"a session does not ask the hook {name}: steer and follow_up bring its input")
+
+
 @frozen(kw_only=True)
 class HarnessOptions:
     """How a session is worked on.
@@ -52,7 +60,7 @@ class HarnessOptions:
     tools: tuple[Tool, ...] = ()
     active_tool_names: tuple[str, ...] | None = None
     sections: Callable[[Sequence[Tool]], dict[str, str]] = _no_sections
-    hooks: Hooks = field(factory=Hooks)
+    hooks: Hooks = field(factory=Hooks, validator=_without_input)
     request: StreamOptions = field(factory=StreamOptions)
     steering_mode: QueueMode = "all"
     follow_up_mode: QueueMode = "one-at-a-time"

@@ -10,11 +10,13 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
+import attrs
 import pytest
 import trio
 import trio.testing
 
 import pi_trio
+from pi_trio import AgentHarness, HarnessOptions, Hooks, UsageError
 
 PAGE = (Path(__file__).parents[2] / "docs" / "embedding.md").read_text("utf-8")
 SECTIONS = [part.partition("\n") for part in PAGE.split("\n## ")]
@@ -46,6 +48,25 @@ def test_every_sample_is_run() -> None:
 def test_every_public_name_is_in_the_table() -> None:
     table = PAGE.partition("## All names\n")[2].partition("| --- |")[2]
     assert set(re.findall(r"`([A-Za-z_]+)`", table)) == set(pi_trio.__all__)
+
+
+def test_every_option_of_a_harness_is_in_the_table() -> None:
+    rows = PAGE.partition("## A session\n")[2].partition("| option |")[2].partition("| of a harness |")
+    assert set(re.findall(r"`([a-z_]+)`", re.sub(r"(?m)^(\| [^|]+\|).*", r"\1", rows[0]))) == {
+        each.name for each in attrs.fields(HarnessOptions)
+    }
+    named = re.sub(r"(?m)^(\| [^|]+\|).*", r"\1", rows[2].partition("\n\n")[0])
+    made = {*dir(AgentHarness), "session", "hub", "model", "thinking_level"}  # what it is made with, too
+    assert [name for name in re.findall(r"`(?:await )?([a-z_]+)", named) if name not in made] == []
+
+
+def test_a_session_has_no_hook_for_input() -> None:
+    async def poll() -> list[Any]:
+        return []
+
+    for name in ("get_steering_messages", "get_follow_up_messages"):
+        with pytest.raises(UsageError, match=f"does not ask the hook {name}"):
+            HarnessOptions(stream_function=lambda model: None, hooks=Hooks(**{name: poll}))
 
 
 # ------------------------------------------------------------------ in an asyncio service
