@@ -15,7 +15,7 @@ from pi_trio.llm.protocol import Model, StreamFunction, StreamOptions
 from pi_trio.loop.driver import QueueMode
 from pi_trio.loop.hooks import Hooks
 from pi_trio.loop.lifetime import ABORT_GRACE
-from pi_trio.tool import ExecutionMode, Tool
+from pi_trio.tool import ExecutionMode, Tool, named_apart
 
 __all__ = ["HarnessOptions"]
 
@@ -57,7 +57,7 @@ class HarnessOptions:
     credential: Callable[[Model], Awaitable[Credential]] = _no_key
     preflight: Callable[[Model], None] = _anything
     limits: Limits = field(factory=Limits)
-    tools: tuple[Tool, ...] = ()
+    tools: tuple[Tool, ...] = field(default=(), converter=named_apart)
     active_tool_names: tuple[str, ...] | None = None
     sections: Callable[[Sequence[Tool]], dict[str, str]] = _no_sections
     hooks: Hooks = field(factory=Hooks, validator=_without_input)

@@ -16,7 +16,9 @@ import trio
 import trio.testing
 
 import pi_trio
-from pi_trio import AgentHarness, HarnessOptions, Hooks, UsageError
+from pi_trio import Agent, AgentHarness, HarnessOptions, Hooks, UsageError, function_tool
+from pi_trio.llm.demo import MODEL as DEMO
+from pi_trio.llm.demo import stream
 
 PAGE = (Path(__file__).parents[2] / "docs" / "embedding.md").read_text("utf-8")
 SECTIONS = [part.partition("\n") for part in PAGE.split("\n## ")]
@@ -58,6 +60,23 @@ def test_every_option_of_a_harness_is_in_the_table() -> None:
     named = re.sub(r"(?m)^(\| [^|]+\|).*", r"\1", rows[2].partition("\n\n")[0])
     made = {*dir(AgentHarness), "session", "hub", "model", "thinking_level"}  # what it is made with, too
     assert [name for name in re.findall(r"`(?:await )?([a-z_]+)", named) if name not in made] == []
+
+
+def test_tools_are_tools_with_names_of_their_own() -> None:
+    def look() -> str:
+        """Looks."""
+        return ""
+
+    made = [
+        lambda tools: Agent(model=DEMO, stream_fn=stream, tools=tools),
+        lambda tools: HarnessOptions(stream_function=lambda model: stream, tools=tools),
+    ]
+    for make in made:
+        assert len(make([function_tool(look)]).tools) == 1
+        with pytest.raises(UsageError, match=r"look.* is no Tool: function_tool makes one"):
+            make([look])
+        with pytest.raises(UsageError, match="two tools have the name 'look'"):
+            make([function_tool(look), function_tool(look)])
 
 
 def test_a_session_has_no_hook_for_input() -> None:

@@ -414,6 +414,22 @@ async def test_everything_that_was_registered_is_there_and_gone_after_unloading(
         assert _registered(session) == before
 
 
+async def test_the_last_tool_of_a_name_hides_the_others(folder: Path) -> None:
+    """A provider refuses a request that offers two of one name."""
+    for name in ("a", "b"):
+        (folder / f"{name}.py").write_text(
+            "from pi_trio import function_tool\n"
+            "def extend(api):\n"
+            f"    api.register_tool(function_tool(lambda: '', name='same', description='{name}'))\n"
+        )
+    async with session_of(folder) as session:
+        offered = [(tool.name, tool.description) for tool in session.harness.active_tools]
+        assert [each for each in offered if each[0] == "same"] == [("same", "b")]
+        (folder / "b.py").unlink()
+        await session.runtime.reload(session.id)
+        assert ("same", "a") in [(tool.name, tool.description) for tool in session.harness.active_tools]
+
+
 async def test_a_failing_extend_leaves_nothing_behind(folder: Path) -> None:
     async with session_of(folder) as session:
         before = _registered(session)
