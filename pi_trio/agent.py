@@ -36,7 +36,7 @@ from pi_trio.loop.hooks import Hooks
 from pi_trio.loop.lifetime import ABORT_GRACE
 from pi_trio.loop.run import last_message, run_agent_loop, run_agent_loop_continue
 from pi_trio.messages import AgentMessage, AssistantMessage, ImageContent, UserMessage
-from pi_trio.tool import ExecutionMode, Tool
+from pi_trio.tool import ExecutionMode, Tool, named_apart
 
 __all__ = ["Agent", "AgentInput", "QueueMode"]
 
@@ -82,7 +82,7 @@ class Agent:
         self.model = model
         self.thinking_level = thinking_level
         self.system_prompt = system_prompt
-        self.tools: tuple[Tool, ...] = tuple(tools)
+        self.tools: tuple[Tool, ...] = named_apart(tools)
         self.active_tool_names: tuple[str, ...] | None = (
             None if active_tool_names is None else tuple(active_tool_names)
         )

@@ -166,7 +166,8 @@ def _resources(setup: Setup) -> Iterator[Finding]:
         state = "used" if trust.trusted else "not used"
         yield Finding("ok", f"what {setup.config.cwd} brings along is {state}")
     files = ", ".join(str(file.path) for file in resources.context_files) or "no context files"
-    yield Finding("ok", f"{len(resources.skills)} skills, {len(resources.templates)} templates, {files}")
+    counts = f"skills: {len(resources.skills)}, templates: {len(resources.templates)}"
+    yield Finding("ok", f"{counts}, {files}")
 
 
 def _extensions(setup: Setup) -> Iterator[Finding]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from functools import cached_property
 from typing import Any, Literal, Protocol, TypeAlias
 
 from attrs import field, frozen
 
+from pi_trio.errors import UsageError
 from pi_trio.messages import (
     AgentMessage,
     ImageContent,
@@ -18,7 +19,7 @@ from pi_trio.messages import (
     as_tuple,
 )
 
-__all__ = ["Execute", "ExecutionMode", "OnUpdate", "Tool", "ToolResult"]
+__all__ = ["Execute", "ExecutionMode", "OnUpdate", "Tool", "ToolResult", "named_apart"]
 
 ExecutionMode: TypeAlias = Literal["parallel", "sequential"]
 
@@ -90,3 +91,15 @@ class Tool:
     def schema(self) -> ToolSchema:
         """What the model is told."""
         return ToolSchema(self.name, self.description, self.parameters)
+
+
+def named_apart(tools: Iterable[Tool]) -> tuple[Tool, ...]:
+    """These tools. Raises `UsageError` for what is none, and for a name that two of them have."""
+    found: dict[str, Tool] = {}
+    for tool in tools:
+        if not isinstance(tool, Tool):
+            raise UsageError(f"{tool!r} is no Tool: function_tool makes one of a function")
+        if tool.name in found:
+            raise UsageError(f"two tools have the name {tool.name!r}: a model could not tell them apart")
+        found[tool.name] = tool
+    return tuple(found.values())

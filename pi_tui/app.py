@@ -165,7 +165,9 @@ class PiApp(App[None]):
         from pi_tui.screens.pick import PickScreen
 
         return await self.push_screen_wait(
-            PickScreen(title, choices, self._theme, time.monotonic, text=text, chosen=len(choices) - 1)
+            PickScreen(
+                title, choices, self._theme, time.monotonic, text=text, chosen=len(choices) - 1, letters=False
+            )
         )
 
     async def _watch(self, bridge: Bridge) -> None:

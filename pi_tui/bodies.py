@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 from typing import Any
 
-from attrs import define, field
+from attrs import define, evolve, field
 
 from pi_trio.codec import message_from_json
-from pi_trio.messages import AgentMessage
+from pi_trio.extensions.renderers import render
+from pi_trio.messages import AgentMessage, CustomMessage
 from pi_trio.session.tree import EntryHead
 from pi_tui.shown import ItemKind
 
 __all__ = [
+    "EMPTY",
     "OUTPUT_CHARACTERS",
     "Shelf",
     "is_answer",
@@ -31,16 +34,27 @@ SMALL = 4096
 OUTPUT_CHARACTERS = 65_536
 """Of what a call printed, so much of its end is held. The tools that come along print less."""
 
+EMPTY: Mapping[str, str] = MappingProxyType({})
+
 _SHOWN_ROLES = frozenset({"user", "assistant", "bashExecution", "custom"})
 
 
-def message_of(entry: Mapping[str, Any]) -> AgentMessage | None:
-    """What an entry says, as a message; summaries and custom messages become their message kinds."""
+def message_of(entry: Mapping[str, Any], templates: Mapping[str, str] = EMPTY) -> AgentMessage | None:
+    """What an entry says, as a message; summaries and custom messages become their message kinds.
+
+    `templates` are those of extensions, by the types of the entries that they show.
+    """
+    template = templates.get(entry.get("customType", ""))
     match entry.get("type"):
         case "message" if isinstance(entry.get("message"), Mapping):
             return message_from_json(entry["message"])
         case "custom_message":
-            return message_from_json({**entry, "role": "custom"})
+            message = message_from_json({**entry, "role": "custom"})
+            if template is None or not isinstance(message, CustomMessage):
+                return message
+            return evolve(message, content=render(template, message.details))
+        case "custom" if template is not None:
+            return CustomMessage(entry["customType"], render(template, entry.get("data")))
         case "compaction":
             return message_from_json({**entry, "role": "compactionSummary"})
         case "branch_summary":
@@ -49,7 +63,7 @@ def message_of(entry: Mapping[str, Any]) -> AgentMessage | None:
             return None
 
 
-def item_kind(head: EntryHead) -> ItemKind | None:
+def item_kind(head: EntryHead, templates: Mapping[str, str] = EMPTY) -> ItemKind | None:
     """How the transcript shows an entry; None: not, or not by itself."""
     if head.type == "message":
         return "message" if head.detail in _SHOWN_ROLES else None
@@ -57,7 +71,9 @@ def item_kind(head: EntryHead) -> ItemKind | None:
         return "message"
     if head.type in ("compaction", "branch_summary"):
         return "summary"
-    return "turn" if head.detail == "turn/end" else None
+    if head.detail == "turn/end":
+        return "turn"
+    return "entry" if head.type == "custom" and head.detail in templates else None
 
 
 def is_answer(head: EntryHead) -> bool:

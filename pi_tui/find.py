@@ -67,9 +67,9 @@ def item_text(item: Item) -> str:
     return sanitise("\n\n".join(part.strip("\n") for part in parts if part.strip()))
 
 
-def entry_says(entry: Mapping[str, Any], query: Query) -> bool:
-    """Whether an entry says something: an answer with its calls, or the result of one."""
-    message = message_of(entry)
+def entry_says(entry: Mapping[str, Any], query: Query, templates: Mapping[str, str]) -> bool:
+    """Whether an entry says something: an answer with its calls, the result of one, an extension's entry."""
+    message = message_of(entry, templates)
     return message is not None and any(query.is_in(sanitise(part)) for part in _parts(message))
 
 

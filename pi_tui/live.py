@@ -34,10 +34,10 @@ PREVIEWED = 14
 class LiveSession:
     """All methods are called in the loop's thread and raise the runtime's `PiError`s."""
 
-    def __init__(self, bridge: Bridge, subscription: Subscription) -> None:
+    def __init__(self, bridge: Bridge, subscription: Subscription, templates: Mapping[str, str]) -> None:
         self._bridge = bridge
         self._subscription = subscription
-        self.store = SessionStore(subscription.snapshot)
+        self.store = SessionStore(subscription.snapshot, templates=templates)
         self.unseen = False
         """Whether a run has ended since somebody looked."""
         self.stopping = False
@@ -52,7 +52,7 @@ class LiveSession:
         early: list[Envelope] = []
         deliver: Callable[[list[Envelope]], None] = early.extend
         subscription = await bridge.subscribe(session_id, lambda batch: deliver(batch))
-        live = cls(bridge, subscription)
+        live = cls(bridge, subscription, await bridge.call(lambda runtime: runtime.renderers(session_id)))
 
         def apply(batch: list[Envelope]) -> None:
             was_running = live.store.running
@@ -85,7 +85,7 @@ class LiveSession:
 
         async def look(runtime: Runtime) -> list[str]:
             entries = await runtime.entries(self.id, ids)
-            return [str(entry["id"]) for entry in entries if entry_says(entry, query)]
+            return [str(entry["id"]) for entry in entries if entry_says(entry, query, self.store.templates)]
 
         return await self._bridge.call(look)
 
@@ -183,12 +183,17 @@ class LiveSession:
         told = await self._bridge.call(lambda runtime: run_command(runtime, self.id, line))
         if told is not None and told.session_id == self.id:
             await self.adopt()
+            await self._learn_templates()
             self._subscription.flush()
         return told
 
     async def adopt(self) -> None:
         """Take over what no event tells, such as another model."""
         self.store.adopt(await self._bridge.call(lambda runtime: runtime.snapshot(self.id)))
+
+    async def _learn_templates(self) -> None:
+        """Extensions may have been read again."""
+        self.store.templates = await self._bridge.call(lambda runtime: runtime.renderers(self.id))
 
     async def commands(self) -> list[CommandInfo]:
         """All slash commands of the session."""
@@ -214,7 +219,8 @@ class LiveSession:
             findings = await self._bridge.call(lambda runtime: runtime.reload(self.id))
         except BusyError:
             return "The settings are saved; /reload takes them up when the turn is over."
-        self.store.adopt(await self._bridge.call(lambda runtime: runtime.snapshot(self.id)))
+        await self.adopt()
+        await self._learn_templates()
         return "\n".join(["The settings are saved and hold from now on.", *findings])
 
     async def models(self) -> Sequence[Model]:

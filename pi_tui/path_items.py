@@ -66,7 +66,7 @@ class PathItems(list[Item]):
     @property
     def unanswered(self) -> tuple[str, UserMessage] | None:
         """The entry and the prompt that was said last, if nothing came of it."""
-        last = next((item for item in reversed(self) if item.kind not in ("notice", "turn")), None)
+        last = next((item for item in reversed(self) if item.kind not in ("notice", "turn", "entry")), None)
         return (last.key, last.message) if last and isinstance(last.message, UserMessage) else None
 
     @property

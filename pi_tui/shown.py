@@ -12,7 +12,7 @@ from pi_trio.text import printed
 
 __all__ = ["Call", "CallState", "Item", "ItemKind", "LiveBlock", "Retry", "Shell", "Stats"]
 
-ItemKind: TypeAlias = Literal["message", "summary", "turn", "notice", "live", "shell", "welcome"]
+ItemKind: TypeAlias = Literal["message", "entry", "summary", "turn", "notice", "live", "shell", "welcome"]
 CallState: TypeAlias = Literal["waiting", "running", "done", "failed", "stopped", "not_started"]
 
 
@@ -35,7 +35,7 @@ class Item:
     @property
     def missing(self) -> bool:
         """Whether its body was not loaded yet."""
-        return self.message is None and self.kind in ("message", "summary")
+        return self.message is None and self.kind in ("message", "entry", "summary")
 
     @property
     def unseen(self) -> bool:

@@ -58,6 +58,7 @@ from pi_trio.remote.offers import Surroundings
 from pi_trio.session.scan import head_of
 from pi_trio.session.tree import EntryHead
 from pi_tui.bodies import (
+    EMPTY,
     OUTPUT_CHARACTERS,
     Shelf,
     is_answer,
@@ -87,11 +88,18 @@ class SessionStore:
     """One session as a screen shows it. `clock` gives seconds and only its differences count.
 
     `items` are those of the path to the leaf; `in_sight` is told by the screen: the items whose bodies
-    it would ask for again at once.
+    it would ask for again at once. `templates` say how entries of extensions are shown that come from now
+    on, by their types.
     """
 
-    def __init__(self, snapshot: Snapshot, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        clock: Callable[[], float] = time.monotonic,
+        templates: Mapping[str, str] = EMPTY,
+    ) -> None:
         self.clock = clock
+        self.templates = templates
         self.items = PathItems()
         self.structure = 0
         self._notices = 0
@@ -360,7 +368,7 @@ class SessionStore:
         id_ = str(entry.get("id"))
         if id_ in self.bodies:
             return
-        message = message_of(entry)
+        message = message_of(entry, self.templates)
         kept = self.bodies[id_] = without_long_output(entry)
         item = self._items.get(id_)
         if item is not None:
@@ -423,7 +431,7 @@ class SessionStore:
             return
         if head.detail == "turn/start":
             self._turn_start = head.id
-        kind = item_kind(head)
+        kind = item_kind(head, self.templates)
         if kind is None:
             return
         item = self._items.get(head.id)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from pi_trio.cli.options import add_command, make_parser
 from pi_trio.cli.status import FAILED, ended_by
 from pi_trio.cli.words import put, say, tell
-from pi_trio.errors import ConfigError, SessionError, UsageError
+from pi_trio.errors import ConfigError, SessionError, StorageError, UsageError
 from pi_trio.resources.paths import absolute, find_pi_dir
 
 if TYPE_CHECKING:
@@ -224,8 +224,10 @@ def _fork(repository: SessionRepository, namespace: argparse.Namespace) -> int:
 def _export(repository: SessionRepository, namespace: argparse.Namespace) -> int:
     from pi_trio.session.export.file import export_session
 
-    session = _opened(repository, namespace.which)
-    export_session(session, absolute(namespace.file), masked=namespace.mask, replace=namespace.force)
+    session, path = _opened(repository, namespace.which), absolute(namespace.file)
+    if path.exists() and not namespace.force:
+        raise StorageError(f"{path} is there already: --force replaces it", path)
+    export_session(session, path, masked=namespace.mask, replace=namespace.force)
     return 0
 
 

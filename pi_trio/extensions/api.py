@@ -12,7 +12,7 @@ from attrs import frozen
 from pi_trio.errors import UsageError
 from pi_trio.events import ExtensionError
 from pi_trio.extensions.failures import FAILURES, describe
-from pi_trio.extensions.guards import guarded
+from pi_trio.extensions.guards import called, guarded
 from pi_trio.extensions.host import Delivery, ExtensionHost, Undo
 from pi_trio.extensions.loading import Extension
 from pi_trio.remote.interface import CommandInfo
@@ -20,8 +20,8 @@ from pi_trio.tool import Tool
 
 __all__ = ["ExtensionApi", "ExtensionCommand", "RunCommand"]
 
-RunCommand: TypeAlias = Callable[[str], Awaitable[str | None]]
-"""The body of a command: takes what follows its name, gives what the person is told."""
+RunCommand: TypeAlias = Callable[[str], "str | Awaitable[str | None] | None"]
+"""The body of a command, plain or async: takes what follows its name, gives what the person is told."""
 
 F = TypeVar("F", bound=Callable[..., Any])  # a decorator gives back the very type that it is given
 
@@ -160,11 +160,12 @@ class ExtensionApi:
     # ------------------------------------------------------------------ for the runtime
 
     async def run_command(self, name: str, arguments: str) -> str:
-        """Run a command of this extension. What it raises is reported, and told instead."""
+        """Run a command of this extension. What it raises is reported, and the answer is empty."""
         try:
-            return await self.commands[name].run(arguments) or ""
+            return await called(self.commands[name].run, arguments) or ""
         except FAILURES as error:
-            return self._failed(f"/{name}", error)
+            self._failed(f"/{name}", error)
+            return ""
 
     def start(self) -> str | None:
         """Call `extend`. If it fails, nothing that it registered stays, and the failure is told."""

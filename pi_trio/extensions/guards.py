@@ -11,7 +11,7 @@ from pi_trio.extensions.host import Handler
 from pi_trio.harness.points import POINTS, Waterfall
 from pi_trio.loop.hooks import BeforeToolCallResult
 
-__all__ = ["guarded"]
+__all__ = ["called", "guarded"]
 
 Fail: TypeAlias = Callable[[BaseException], str]
 """Reports a failure, and gives the sentence that tells it."""
@@ -29,7 +29,7 @@ def guarded(point: str, handler: Callable[..., Any], fail: Fail) -> Handler:
 
     async def checked(*arguments: Any) -> Any:
         try:
-            return await _called(handler, *arguments)
+            return await called(handler, *arguments)
         except FAILURES as error:
             text = fail(error)
         return BeforeToolCallResult(block=True, reason=text) if blocks else None
@@ -41,7 +41,7 @@ def _waterfall(handler: Callable[..., Any], fail: Fail) -> Handler:
     async def checked(context: Any, following: Callable[[Any], Awaitable[Any]]) -> Any:
         below = _Below(following)
         try:
-            return await _called(handler, context, below)
+            return await called(handler, context, below)
         except FAILURES as error:
             if error is below.failure:
                 raise
@@ -70,6 +70,7 @@ class _Below:
         return self.decision
 
 
-async def _called(handler: Callable[..., Any], *arguments: Any) -> Any:
+async def called(handler: Callable[..., Any], *arguments: Any) -> Any:
+    """What a plain function or a coroutine function of an extension gives."""
     result = handler(*arguments)
     return await result if inspect.isawaitable(result) else result

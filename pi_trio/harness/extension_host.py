@@ -88,13 +88,13 @@ class HarnessHost:
 
     def _apply(self) -> None:
         """Give the harness its own options with what is registered now over them."""
-        hidden = {tool.name for tool in self._tools}
-        tools = [tool for tool in self._base.tools if tool.name not in hidden]
+        own = {tool.name: tool for tool in self._tools}  # the last of a name hides the others
+        tools = [tool for tool in self._base.tools if tool.name not in own]
         active = self._base.active_tool_names
         self._harness.options = attrs.evolve(
             self._base,
-            tools=(*tools, *self._tools),
-            active_tool_names=None if active is None else (*active, *(tool.name for tool in self._tools)),
+            tools=(*tools, *own.values()),
+            active_tool_names=None if active is None else (*active, *own),
             hooks=self._hooks(self._base.hooks),
         )
 

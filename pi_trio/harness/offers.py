@@ -204,22 +204,35 @@ def _too_small(window: int) -> str:
     return ", too few for much work" if window < SMALL_WINDOW else ""
 
 
+def _new_keys(folder: Path, agent_dir: Path) -> int:
+    """How many providers have a key in pi's directory and none here."""
+    try:
+        here = read_entries(agent_dir / "auth.json")
+        there = read_entries(folder / "auth.json")
+    except ConfigError:
+        return 0  # `/import pi` tells what is wrong with it
+    return sum(
+        isinstance(entry, dict) and entry.get("type") == "api_key" and provider not in here
+        for provider, entry in there.items()
+    )
+
+
 def _pi_folder(agent_dir: Path) -> str:
-    """What pi's own directory holds, unless it is ours."""
+    """What pi's own directory holds that is not here yet, unless it is ours. By names: what is imported
+    keeps its own.
+    """
     folder = find_pi_dir()
     if not is_folder(folder) or folder.resolve() == agent_dir.resolve():
         return ""
-    try:
-        keys = sum(
-            isinstance(entry, dict) and entry.get("type") == "api_key"
-            for entry in read_entries(folder / "auth.json").values()
-        )
-    except ConfigError:
-        keys = 0  # `/import pi` tells what is wrong with it
+
+    def new(pattern: str) -> int:
+        here = {path.name for path in agent_dir.glob(pattern)}
+        return sum(path.name not in here for path in folder.glob(pattern))
+
     counts = {
-        "session": sum(1 for _ in folder.glob("sessions/*/*.jsonl")),
-        "skill": sum(1 for _ in folder.glob("skills/[!.]*")),
-        "key": keys,
+        "session": new("sessions/*/*.jsonl"),
+        "skill": new("skills/[!.]*"),
+        "key": _new_keys(folder, agent_dir),
     }
     told = ", ".join(f"{count} {what}{'s' * (count != 1)}" for what, count in counts.items() if count)
     return f"{folder}: {told}" if told else ""

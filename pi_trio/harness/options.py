@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from attrs import field, frozen
 
 from pi_trio.compaction.plan import CompactionSettings
+from pi_trio.errors import UsageError
 from pi_trio.harness.limits import Limits
 from pi_trio.harness.retry import RetryPolicy
 from pi_trio.llm.auth import Credential
@@ -14,7 +15,7 @@ from pi_trio.llm.protocol import Model, StreamFunction, StreamOptions
 from pi_trio.loop.driver import QueueMode
 from pi_trio.loop.hooks import Hooks
 from pi_trio.loop.lifetime import ABORT_GRACE
-from pi_trio.tool import ExecutionMode, Tool
+from pi_trio.tool import ExecutionMode, Tool, named_apart
 
 __all__ = ["HarnessOptions"]
 
@@ -29,6 +30,13 @@ async def _no_key(_model: Model) -> Credential:
 
 def _anything(_model: Model) -> None:
     return None
+
+
+def _without_input(_options: HarnessOptions, _field: object, hooks: Hooks) -> None:
+    """A session's input is in its file before it is used, so no hook can bring some."""
+    for name in ("get_steering_messages", "get_follow_up_messages"):
+        if getattr(hooks, name) is not None:
+            raise UsageError(f"a session does not ask the hook {name}: steer and follow_up bring its input")
 
 
 @frozen(kw_only=True)
@@ -49,10 +57,10 @@ class HarnessOptions:
     credential: Callable[[Model], Awaitable[Credential]] = _no_key
     preflight: Callable[[Model], None] = _anything
     limits: Limits = field(factory=Limits)
-    tools: tuple[Tool, ...] = ()
+    tools: tuple[Tool, ...] = field(default=(), converter=named_apart)
     active_tool_names: tuple[str, ...] | None = None
     sections: Callable[[Sequence[Tool]], dict[str, str]] = _no_sections
-    hooks: Hooks = field(factory=Hooks)
+    hooks: Hooks = field(factory=Hooks, validator=_without_input)
     request: StreamOptions = field(factory=StreamOptions)
     steering_mode: QueueMode = "all"
     follow_up_mode: QueueMode = "one-at-a-time"

@@ -157,12 +157,12 @@ I understand a few orders, and the tools I use are real:
 
 - `read README.md`
 - `list src`
-- ``run `ls -la` ``
+- `` run `ls -la` ``
 - `search TODO in src`
 - `write hello to notes.txt`
 - `in notes.txt replace hello by bye`
 
-Join orders with *and* to run them in parallel, as in ``read README.md and run `date` ``. \
+Join orders with *and* to run them in parallel, as in `` read README.md and run `date` ``. \
 To work with a real model, choose one that you have a key for.
 """
 

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from functools import reduce
 from typing import Any
 
 from attrs import evolve, frozen
 
-__all__ = ["Digest", "calls_of", "digest", "merged", "said"]
+__all__ = ["Digest", "calls_of", "digest", "merged", "of_branch", "said"]
 
 MOST_CHARACTERS = 300
 """Of a text that is one line in a list."""
 
+
+_PREAMBLE = re.compile(
+    r"The (?:person tried another branch|user explored a different conversation branch)\b[^:]{0,200}:\s*"
+)
+"""What ours and pi's summaries of branches begin with: it is said to the model, and the same in each."""
 
 _STOPPED = ("aborted", "aborted_before_start", "outcome_unknown", "not_started")
 """Codes of results of calls that were stopped, or not begun, because the turn was."""
@@ -126,8 +132,10 @@ def said(entry: Mapping[str, Any]) -> str:
             return _message(_mapping(entry.get("message")))
         case "custom_message":
             return _content(entry.get("content"))
-        case "compaction" | "branch_summary":
+        case "compaction":
             return _text(entry.get("summary"))
+        case "branch_summary":
+            return of_branch(_text(entry.get("summary")))
         case "label":
             label = _text(entry.get("label"))
             return f"label {label}" if label else "label taken away"
@@ -139,6 +147,12 @@ def said(entry: Mapping[str, Any]) -> str:
             return f"thinking {_text(entry.get('thinkingLevel'))}"
         case kind:
             return " ".join(filter(None, (_text(kind), _text(entry.get("customType")))))
+
+
+def of_branch(summary: str) -> str:
+    """What a summary of a branch tells, without the sentence that leads up to it."""
+    preamble = _PREAMBLE.match(summary)
+    return summary[preamble.end() :] if preamble else summary
 
 
 def _message(message: Mapping[str, Any]) -> str:

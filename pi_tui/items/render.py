@@ -15,6 +15,7 @@ from pi_trio.messages import (
     UserMessage,
     text_of,
 )
+from pi_trio.session.digest import of_branch
 from pi_tui.items.markdown import Progress
 from pi_tui.items.messages import answer, bash_execution, labelled, running_shell, user
 from pi_tui.items.paint import Look, line, wrapped
@@ -51,7 +52,7 @@ def render_item(item: Item, store: SessionStore, look: Look, progress: Progress 
         case CompactionSummaryMessage(summary, before):
             return labelled(f"≡ compacted, {tokens(before)} before", summary, look)
         case BranchSummaryMessage(summary):
-            return labelled("⎇ what the other branch had done", summary, look)
+            return labelled("⎇ what the other branch had done", of_branch(summary), look)
         case CustomMessage(custom_type, content, display) if display:
             return labelled(custom_type, text_of(content), look)
         case None:

@@ -102,10 +102,12 @@ def _files(there: Destination, cwd: str, look: Look) -> list[Span]:
     lead: Span = ("  Files are not moved.  ", theme["muted"])
     if not there.compared:
         return [lead, ("No content of files is on record.", theme["muted"])]
-    on_record = f"of {plural(there.compared, 'file')} on record"
+    on_record = f"{plural(there.compared, 'file')} on record"
     if not there.differ:
-        return [lead, (f"None {on_record} differs from then.", theme["text"])]
-    told: Span = (f"{len(there.differ)} {on_record} now differ from then:  ", theme["warning"])
+        same = "is as it was" if there.compared == 1 else "are as they were"
+        return [lead, (f"{on_record} {same} then.", theme["text"])]
+    differ = "differs" if len(there.differ) == 1 else "differ"
+    told: Span = (f"{len(there.differ)} of {on_record} now {differ} from then:  ", theme["warning"])
     return [lead, told, (_names(there.differ, cwd, look.width - 60), theme["text"])]
 
 

@@ -43,22 +43,23 @@ class HelpScreen(ModalScreen[None]):
         Binding("escape,question_mark,f1,q,ctrl+c,enter", "dismiss", "close", show=False, priority=True)
     ]
 
-    def __init__(self, theme: Theme, keymap: Mapping[str, str]) -> None:
+    def __init__(self, theme: Theme, keymap: Mapping[str, str], here: Area = "prompt") -> None:
         super().__init__()
         self._theme = theme
         self._keymap = keymap
+        self._here: Area = here
 
     def compose(self) -> ComposeResult:
         """The list."""
-        yield KeyList(self._theme, self._keymap)
+        yield KeyList(self._theme, self._keymap, self._here)
 
 
 class KeyList(LineView, can_focus=True):
     """The table as lines."""
 
-    def __init__(self, theme: Theme, keymap: Mapping[str, str]) -> None:
+    def __init__(self, theme: Theme, keymap: Mapping[str, str], here: Area) -> None:
         super().__init__(theme)
-        self._rows = _rows(keymap)
+        self._rows = _rows(keymap, here)
         self._widest = max(cell_len(keys) for keys, _ in self._rows)
         self._lines: list[Strip] = []
 
@@ -88,11 +89,13 @@ class KeyList(LineView, can_focus=True):
         return indented(strips, (f"  {set_cell_size(keys, cells)}  ", self.theme["accent"]), blank)
 
 
-def _rows(keymap: Mapping[str, str]) -> list[tuple[str, str]]:
-    """Key and meaning; titles have no key. What the user gave to two actions is told first."""
+def _rows(keymap: Mapping[str, str], here: Area) -> list[tuple[str, str]]:
+    """Key and meaning; titles have no key. What the user gave to two actions is told first, then the keys
+    of where they are.
+    """
     rows = [("", "Keys · esc closes this, ↑ ↓ scroll"), *(("✗", clash) for clash in clashes(keymap))]
-    for area, title in _TITLES.items():
-        rows += [("", ""), ("", title)]
+    for area in dict.fromkeys((here, *_TITLES)):
+        rows += [("", ""), ("", _TITLES[area])]
         for key in KEYS:
             bound = keymap.get(key.id, key.keys)
             if key.area == area and bound != UNBOUND:

@@ -9,7 +9,9 @@ from textual import events
 from textual.binding import BindingType
 
 from pi_tui.history import PromptHistory
+from pi_tui.keymap import Area
 from pi_tui.ladder import clear_step, escape_step, exit_step
+from pi_tui.layout import Pane
 from pi_tui.outside import edit_outside
 from pi_tui.screens.help import HelpScreen
 from pi_tui.screens.tree_keys import TreeKeys
@@ -30,6 +32,10 @@ if TYPE_CHECKING:
     from pi_tui.widgets.tree_view import TreeView
 
 __all__ = ["MainScreen"]
+
+
+_AREAS: Mapping[Pane, Area] = {"stream": "prompt", "reading": "stream", "tree": "tree", "tools": "tools"}
+"""Whose keys the help tells first, by the pane that has them."""
 
 
 class MainScreen(SessionView):
@@ -226,7 +232,8 @@ class MainScreen(SessionView):
             self.do(self.work.next_thinking_level())
 
     def action_help(self) -> None:
-        self.app.push_screen(HelpScreen(self._theme, self._keymap))
+        here = _AREAS[self.panes.current]
+        self.app.push_screen(HelpScreen(self._theme, self._keymap, here))
 
     def action_new_session(self) -> None:
         if self.live is not None:

@@ -26,7 +26,8 @@ class PickScreen(Dialog[int | None]):
     """Gives the index of the chosen line. `text` is shown above them; both may be anybody's words.
 
     `notes` stand at the right of the lines, and are searched too. `looked_at` is called with
-    the index of the line under the cursor whenever that becomes another.
+    the index of the line under the cursor whenever that becomes another. Without `letters` nothing that
+    is typed moves the cursor: the chosen line is the answer of somebody who meant to write a prompt.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -51,13 +52,15 @@ class PickScreen(Dialog[int | None]):
         deaf: float = DEAF,
         notes: Sequence[str] = (),
         looked_at: Callable[[int], None] | None = None,
+        letters: bool = True,
     ) -> None:
-        hint = "↑ ↓ enter choose · letters search · esc leave"
+        hint = f"↑ ↓ enter choose · {'letters search · ' if letters else ''}esc leave"
         super().__init__(title, hint, theme, clock, deaf=deaf)
         self._choices = choices
         self._notes = notes or [""] * len(choices)
         self._looked_at = looked_at
         self._text = text
+        self._letters = letters
         self._wanted = ""
         self._found = list(range(len(choices)))
         self._at = chosen
@@ -78,6 +81,8 @@ class PickScreen(Dialog[int | None]):
 
     def on_key(self, event: events.Key) -> None:
         """Letters search."""
+        if not self._letters:
+            return
         if event.key == "backspace":
             self._search(self._wanted[:-1])
         elif event.is_printable and event.character:

@@ -125,7 +125,7 @@ class SessionsScreen(Composed[Choice | None]):
             self._show(threaded(kept))
         else:
             self._show([SessionRow.of(each) for each in kept])
-        self._tell_title(str(len(kept)))
+        self._tell_title(str(len(self._rows)))
 
     def _show(self, files: Sequence[SessionRow]) -> None:
         open_ids = {live.id for live in self._opened}

@@ -25,7 +25,7 @@ from pi_tui.widgets.selecting import AT_ONCE, Selectable
 
 __all__ = ["Stream"]
 
-_BLOCKS = frozenset({"message", "summary", "shell"})
+_BLOCKS = frozenset({"message", "entry", "summary", "shell"})
 
 
 class Stream(Selectable, can_focus=True):

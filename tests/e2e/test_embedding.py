@@ -10,11 +10,15 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
+import attrs
 import pytest
 import trio
 import trio.testing
 
 import pi_trio
+from pi_trio import Agent, AgentHarness, HarnessOptions, Hooks, UsageError, function_tool
+from pi_trio.llm.demo import MODEL as DEMO
+from pi_trio.llm.demo import stream
 
 PAGE = (Path(__file__).parents[2] / "docs" / "embedding.md").read_text("utf-8")
 SECTIONS = [part.partition("\n") for part in PAGE.split("\n## ")]
@@ -46,6 +50,42 @@ def test_every_sample_is_run() -> None:
 def test_every_public_name_is_in_the_table() -> None:
     table = PAGE.partition("## All names\n")[2].partition("| --- |")[2]
     assert set(re.findall(r"`([A-Za-z_]+)`", table)) == set(pi_trio.__all__)
+
+
+def test_every_option_of_a_harness_is_in_the_table() -> None:
+    rows = PAGE.partition("## A session\n")[2].partition("| option |")[2].partition("| of a harness |")
+    assert set(re.findall(r"`([a-z_]+)`", re.sub(r"(?m)^(\| [^|]+\|).*", r"\1", rows[0]))) == {
+        each.name for each in attrs.fields(HarnessOptions)
+    }
+    named = re.sub(r"(?m)^(\| [^|]+\|).*", r"\1", rows[2].partition("\n\n")[0])
+    made = {*dir(AgentHarness), "session", "hub", "model", "thinking_level"}  # what it is made with, too
+    assert [name for name in re.findall(r"`(?:await )?([a-z_]+)", named) if name not in made] == []
+
+
+def test_tools_are_tools_with_names_of_their_own() -> None:
+    def look() -> str:
+        """Looks."""
+        return ""
+
+    made = [
+        lambda tools: Agent(model=DEMO, stream_fn=stream, tools=tools),
+        lambda tools: HarnessOptions(stream_function=lambda model: stream, tools=tools),
+    ]
+    for make in made:
+        assert len(make([function_tool(look)]).tools) == 1
+        with pytest.raises(UsageError, match=r"look.* is no Tool: function_tool makes one"):
+            make([look])
+        with pytest.raises(UsageError, match="two tools have the name 'look'"):
+            make([function_tool(look), function_tool(look)])
+
+
+def test_a_session_has_no_hook_for_input() -> None:
+    async def poll() -> list[Any]:
+        return []
+
+    for name in ("get_steering_messages", "get_follow_up_messages"):
+        with pytest.raises(UsageError, match=f"does not ask the hook {name}"):
+            HarnessOptions(stream_function=lambda model: None, hooks=Hooks(**{name: poll}))
 
 
 # ------------------------------------------------------------------ in an asyncio service

@@ -139,6 +139,7 @@ class FakeRuntime:
         self.kept: dict[str, KeptSession] = {}
         self.setting_files: dict[Scope, Path] = {}
         self.destinations: dict[str, Destination] = {}
+        self.templates: dict[str, str] = {}
         self._nursery = nursery
         self._entries = entries
         self._sessions: dict[str, FakeSession] = {}
@@ -341,6 +342,9 @@ class FakeRuntime:
         session = self._sessions[session_id]
         session.questions.pop(question_id, None)
         await session.hub.emit(ApprovalResolved(question_id))
+
+    async def renderers(self, session_id: str) -> Mapping[str, str]:
+        return dict(self.templates)
 
     async def commands(self, session_id: str) -> Sequence[CommandInfo]:
         return [CommandInfo("review", "look at a change", "prompt")]

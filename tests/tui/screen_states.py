@@ -225,7 +225,7 @@ async def _sessions(screen: Any) -> None:
         )
     await screen.press("ctrl+s", "tab")
     await screen.until(lambda: isinstance(screen.app.screen, SessionsScreen))
-    await screen.until(screen.sees("all folders · threads · 5"))
+    await screen.until(screen.sees("all folders · threads · 6"))
     await screen.press("down")
     if screen.app.size.height >= 24:
         await screen.until(screen.sees("last answer of /s/a"))

@@ -211,3 +211,14 @@ async def test_a_summary_of_a_branch_can_be_stopped(open_screen):
         await screen.until(lambda: "esc stop summary" in screen.status)
         await screen.press("escape")
         await screen.until(lambda: "summarising" not in screen.text())
+
+
+async def test_an_extensions_entry_is_shown_by_its_template(open_screen):
+    """Also one whose extension came with `/reload`."""
+    async with open_screen() as screen:
+        screen.runtime.templates["mark"] = "a mark: {text}"
+        await screen.send("/reload")
+        await screen.until(lambda: "mark" in screen.main.live.store.templates)
+        entry = {"type": "custom", "customType": "mark", "data": {"text": "here"}}
+        await screen.runtime_call(lambda runtime: runtime._sessions["session-1"].append(entry))
+        await screen.until(screen.sees("a mark: here"))

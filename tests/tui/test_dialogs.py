@@ -234,7 +234,13 @@ async def test_shift_tab_thinks_more(open_screen):
         await screen.until(lambda: "fake-2 minimal" in screen.status)
 
 
-@pytest.mark.parametrize(("keys", "chosen"), [(("enter",), 1), (("up", "enter"), 0), (("escape",), None)])
+BLIND = (*"yes", "backspace", "enter")
+"""Of a prompt that was meant for the editor: its letters choose nothing."""
+
+
+@pytest.mark.parametrize(
+    ("keys", "chosen"), [(("enter",), 1), (("up", "enter"), 0), (("escape",), None), (BLIND, 1)]
+)
 async def test_what_must_be_settled_comes_before_the_runtime(open_screen, keys, chosen):
     got: list[int | None] = []
 

@@ -330,6 +330,19 @@ async def test_the_help_is_whole_however_narrow(open_screen):
         assert "…" not in screen.text()
 
 
+@pytest.mark.parametrize(
+    ("keys", "first"),
+    [((), "In the prompt"), (("ctrl+t",), "In the session tree"), (("f3",), "In the tool pane")],
+)
+async def test_the_help_begins_with_the_keys_of_where_one_is(open_screen, keys, first):
+    async with open_screen(size=(120, 40), entries=conversation(1)) as screen:
+        await screen.press(*keys, "f1")
+        await screen.until(screen.sees("esc closes this"))
+        titles = [line for line in screen.text().split("\n") if "   In the " in line]
+        assert first in titles[0]
+        assert sum(first in line for line in titles) == 1
+
+
 @pytest.mark.key("tui.editor.cursorUp", "tui.editor.cursorDown")
 async def test_up_on_an_empty_prompt_brings_earlier_prompts_back(open_screen):
     async with open_screen(entries=conversation(2)) as screen:

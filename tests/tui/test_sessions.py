@@ -85,6 +85,7 @@ async def test_the_list_shows_how_a_session_without_a_file_stands(open_screen):
         shown = await _list(screen)
         assert shown._list.chosen.id == "session-1"
         await screen.until(screen.sees("When it is dry."))
+        await screen.until(screen.sees("· threads · 2 ──"))
 
 
 async def test_an_open_session_is_found_by_what_was_said_in_it(open_screen):

@@ -166,7 +166,7 @@ def test_a_folder_that_brings_something_along_is_asked_about(tmp_path: Path):
     running = Terminal("--demo", cwd=tmp_path)
     try:
         running.wait_for("run commands on this machine")
-        running.write("trust this folder, this")
+        running.write("test that\x1b[A\x1b[A")  # letters choose nothing
         running.wait_for("› Trust this folder, this time only")
         running.press_until("\r", "? help")
         running.write("/greet")

@@ -445,7 +445,7 @@ async def test_the_preview_says_what_going_there_would_find(open_screen):
         await screen.press("home", "down")
         await screen.until(screen.sees("A2 preview"))
         await screen.until(screen.sees("Going here:  context 27k · model was m high, fake-1 goes on"))
-        assert "1 of 4 files on record now differ from then:  a.py" in screen.text()
+        assert "1 of 4 files on record now differs from then:  a.py" in screen.text()
         assert "Files are not moved." in screen.text()
         await screen.press("p")
         await screen.until(lambda: "Going here" not in screen.text())

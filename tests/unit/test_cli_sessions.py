@@ -111,7 +111,7 @@ def test_export(
         assert run("export", session.id, str(tmp_path / name)) == 0
         assert (tmp_path / name).read_text().startswith(start)
         assert run("export", session.id, str(tmp_path / name)) == 1
-        assert "there already" in capsys.readouterr().err
+        assert "there already: --force replaces it" in capsys.readouterr().err
         assert run("export", session.id, str(tmp_path / name), "--force", "--mask") == 0
     assert ".html, .md, .jsonl" in mistake("sessions", "export", session.id, str(tmp_path / "a.pdf"))
 

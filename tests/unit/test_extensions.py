@@ -11,6 +11,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from trio.testing import wait_all_tasks_blocked
 
 from pi_trio.errors import BusyError, ConfigError, UsageError
 from pi_trio.events import AgentSettled, EntryAppended, ExtensionError, SessionInfoChanged
@@ -248,9 +249,10 @@ async def test_ending_the_program_is_a_failure_like_any_other(folder: Path) -> N
     async with session_of(folder) as session:
         events = await session.say("hello")
         assert isinstance(events[-1], AgentSettled)
-        assert "exits.py:2 failed: SystemExit: now" in await session.runtime.run_command(
-            session.id, "leave", "now"
-        )
+        await session.runtime.run_command(session.id, "leave", "now")
+        await wait_all_tasks_blocked()
+        (failure,) = session.events()
+        assert "exits.py:2 failed: SystemExit: now" in failure.error
 
 
 async def test_any_other_failing_handler_changes_nothing(folder: Path) -> None:
@@ -412,6 +414,22 @@ async def test_everything_that_was_registered_is_there_and_gone_after_unloading(
         assert _registered(session) == before
 
 
+async def test_the_last_tool_of_a_name_hides_the_others(folder: Path) -> None:
+    """A provider refuses a request that offers two of one name."""
+    for name in ("a", "b"):
+        (folder / f"{name}.py").write_text(
+            "from pi_trio import function_tool\n"
+            "def extend(api):\n"
+            f"    api.register_tool(function_tool(lambda: '', name='same', description='{name}'))\n"
+        )
+    async with session_of(folder) as session:
+        offered = [(tool.name, tool.description) for tool in session.harness.active_tools]
+        assert [each for each in offered if each[0] == "same"] == [("same", "b")]
+        (folder / "b.py").unlink()
+        await session.runtime.reload(session.id)
+        assert ("same", "a") in [(tool.name, tool.description) for tool in session.harness.active_tools]
+
+
 async def test_a_failing_extend_leaves_nothing_behind(folder: Path) -> None:
     async with session_of(folder) as session:
         before = _registered(session)
@@ -436,10 +454,25 @@ async def test_a_command_that_fails_is_told(folder: Path) -> None:
         "def extend(api):\n    api.register_command('bad', bad)\n"
     )
     async with session_of(folder) as session:
-        text = await session.runtime.run_command(session.id, "bad", "x")
-        assert text == f"the extension {folder}/bad.py:2 failed: KeyError: 'x'"
+        assert await session.runtime.run_command(session.id, "bad", "x") == "", "it is told once"
+        await wait_all_tasks_blocked()
+        assert [each.error for each in session.events()] == [
+            f"the extension {folder}/bad.py:2 failed: KeyError: 'x'"
+        ]
         with pytest.raises(UsageError, match="no extension has a command /none"):
             await session.runtime.run_command(session.id, "none", "")
+
+
+async def test_a_command_may_be_a_plain_function(folder: Path) -> None:
+    (folder / "plain.py").write_text(
+        "def extend(api):\n"
+        "    api.register_command('up', str.upper)\n"
+        "    api.register_command('silent', lambda arguments: None)\n"
+    )
+    async with session_of(folder) as session:
+        assert await session.runtime.run_command(session.id, "up", "hello") == "HELLO"
+        assert await session.runtime.run_command(session.id, "silent", "") == ""
+        assert session.events() == []
 
 
 ACTS = """

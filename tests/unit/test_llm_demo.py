@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import trio
 import trio.testing
+from markdown_it import MarkdownIt
 
 from pi_trio.llm import demo
 from pi_trio.llm.protocol import Context, StreamOptions, TextDelta, ThinkingDelta
@@ -166,3 +167,13 @@ def test_a_pasted_book_is_no_list_of_orders() -> None:
     """PF-02: nor does it take time to see that, however many lines it has."""
     assert list(demo._orders("read README.md\n" * 300_000, {"read"})) == []
     assert len(list(demo._orders("read README.md\n" * 3, {"read"}))) == 3
+
+
+async def test_the_orders_that_it_names_are_shown_as_they_are_typed() -> None:
+    """A span of code loses a space at its ends only if there is one at both."""
+    paragraphs = MarkdownIt().parse((await answer_to("hello")).text)
+    spans = [
+        each.content for part in paragraphs for each in part.children or () if each.type == "code_inline"
+    ]
+    assert {"run `ls -la`", "read README.md and run `date`"} <= set(spans)
+    assert [each for each in spans if each != each.strip()] == []

@@ -151,6 +151,21 @@ async def test_the_surroundings_are_told(root: Path) -> None:
         assert around.version
 
 
+async def test_what_was_imported_is_not_offered_again(root: Path) -> None:
+    header = '{"type":"session","version":3,"id":"%s","timestamp":"2030-01-01T00:00:00.000Z","cwd":"/p"}\n'
+    pi = root / "home" / ".pi" / "agent"
+    for name, text in {"sessions/p/1.jsonl": header % "01a1", "skills/one/SKILL.md": ""}.items():
+        (pi / name).parent.mkdir(parents=True, exist_ok=True)
+        (pi / name).write_text(text)
+    (pi / "auth.json").write_text('{"openai": {"type": "api_key", "key": "x"}}')
+    async with runtime_at(root) as runtime:
+        session_id = (await runtime.new_session()).session.id
+        await runtime.import_pi(dry_run=False)
+        assert (await runtime.surroundings(session_id)).pi == ""
+        (pi / "sessions" / "p" / "2.jsonl").write_text(header % "01a2")
+        assert (await runtime.surroundings(session_id)).pi == f"{pi}: 1 session"
+
+
 async def test_what_a_folder_brings_along_is_told(root: Path) -> None:
     (root / "project" / ".pi" / "skills" / "x").mkdir(parents=True)
     (root / "project" / ".pi" / "skills" / "x" / "SKILL.md").write_text("---\nname: x\ndescription: y\n---\n")

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 import trio
 
+from pi_trio.compaction.prompts import BRANCH_PREAMBLE
 from pi_trio.errors import StorageError, UsageError
 from pi_trio.harness.destination import LARGE
 from pi_trio.harness.finding import MOST_FOUND, find_entries
@@ -106,12 +107,22 @@ def test_a_turn_whose_call_was_stopped_is_stopped():
     assert digest([*TURN[:2], stopped, answer("c", "r1", stopReason="stop")]).stop_reason == "stop"
 
 
+PIS_PREAMBLE = """\
+The user explored a different conversation branch before returning here.
+Summary of that exploration:
+
+"""
+
+
 @pytest.mark.parametrize(
     ("of", "text"),
     [
         (TURN[1], "edit x.py, write y.py"),
         (TURN[2], "edit: done"),
         ({"type": "compaction", "summary": "So far."}, "So far."),
+        ({"type": "branch_summary", "summary": "Tried: it."}, "Tried: it."),
+        ({"type": "branch_summary", "summary": f"{BRANCH_PREAMBLE}Tried it."}, "Tried it."),
+        ({"type": "branch_summary", "summary": f"{PIS_PREAMBLE}## Goal"}, "## Goal"),
         ({"type": "label", "label": "here"}, "label here"),
         ({"type": "label"}, "label taken away"),
         ({"type": "model_change", "provider": "p", "modelId": "m"}, "model p/m"),

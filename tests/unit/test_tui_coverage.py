@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 
 from pi_trio.builtin_commands import builtin_commands
-from pi_tui.keymap import KEYS, Key
+from pi_tui.key_clashes import clashes
+from pi_tui.keymap import KEYS, Key, load_keymap
 
 TESTS = Path(__file__).parents[1]
 
@@ -72,3 +73,12 @@ def test_the_page_of_keys_has_them_all():
     make_keys = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(make_keys)
     assert page.read_text("utf-8").endswith(make_keys.table())
+
+
+def test_the_example_of_the_page_gives_no_key_twice(tmp_path: Path):
+    page = (TESTS.parent / "docs" / "keys.md").read_text("utf-8")
+    file = tmp_path / "keybindings.json"
+    file.write_text(page.partition("```json\n")[2].partition("```")[0])
+    keymap = load_keymap(file)
+    assert len(keymap) == 3
+    assert clashes(keymap) == []

@@ -54,6 +54,7 @@ from pi_trio.remote.interface import SessionInfo, Snapshot
 from pi_trio.session.scan import head_of
 from pi_trio.session.tree import EntryHead
 from pi_trio.tool import ToolResult
+from pi_tui.find import Query, entry_says, item_text
 from pi_tui.items.drawing import Drawing
 from pi_tui.items.markdown import forget_colours
 from pi_tui.items.paint import Budget, Look
@@ -318,6 +319,44 @@ def test_bodies_come_later():
     assert store.items.missing_ids(0, 9) == []
     assert store.items.prompts == ["hi"]
     assert store.cost == (0.5, True)
+
+
+def test_an_extensions_entries_are_shown_by_their_templates():
+    templates = {"mark": "== {text} ==", "note": "{n}!"}
+    call = ToolCall("c1", "edit", {})
+    store = SessionStore(snapshot(), templates=templates)
+    events = [
+        entry("u", None, UserMessage.of("hi")),
+        entry("a", "u", says("ho", call)),
+        entry("m", "a", type="custom", customType="mark", data={"text": "here"}),
+        entry("r", "m", ToolResultMessage("c1", "edit", "done")),
+        entry("x", "r", type="custom", customType="other", data={"text": "unseen"}),
+        entry("n", "x", type="custom_message", customType="note", content="said", details={"n": 3}),
+    ]
+    store.apply(Envelope(number, event) for number, event in enumerate(events, 1))
+    assert [(item.kind, item_text(item)) for item in store.items if item.key in "mn"] == [
+        ("entry", "== here =="),
+        ("message", "3!"),
+    ]
+    assert [item.key for item in store.items] == ["welcome", "u", "a", "m", "n"], "the other has no template"
+    assert store.items[2].ids == ["a", "r"], "a result belongs to its answer, whatever stands between them"
+    late = SessionStore(
+        snapshot(heads=[head_of(each.entry) for each in events], leaf_id="m"), templates=templates
+    )
+    assert late.items.missing_ids(0, 9) == ["u", "a", "m"]
+    assert entry_says(events[2].entry, Query("here"), templates)
+
+
+@pytest.mark.parametrize(
+    ("said", "owed"), [([UserMessage.of("hi")], True), ([UserMessage.of("hi"), says("ho")], False)]
+)
+def test_an_entry_of_an_extension_does_not_hide_what_is_owed(said, owed):
+    store = SessionStore(snapshot(), templates={"mark": "x"})
+    events = [entry(str(at), str(at - 1) if at else None, each) for at, each in enumerate(said)]
+    events.append(entry("m", str(len(said) - 1), type="custom", customType="mark"))
+    store.apply(Envelope(number, event) for number, event in enumerate(events, 1))
+    assert store.items[-1].kind == "entry"
+    assert store.owed is owed
 
 
 def test_a_circle_in_the_file_ends_the_walk():
