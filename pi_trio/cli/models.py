@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import trio
 
 from pi_trio.cli.options import add_command, make_parser
+from pi_trio.cli.with_extensions import with_extensions
 from pi_trio.cli.words import say, tell
 from pi_trio.codec import dumps, to_json
 from pi_trio.errors import ConfigError, PiError
@@ -62,7 +63,16 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _list(models: Models, options: argparse.Namespace) -> int:
-    trio.run(models.discover, _LOOK_FOR)
+    return trio.run(_list_all, models, options)
+
+
+async def _list_all(models: Models, options: argparse.Namespace) -> int:
+    async with with_extensions(models) as furnished:
+        await furnished.discover(_LOOK_FOR)
+        return _show(furnished, options)
+
+
+def _show(models: Models, options: argparse.Namespace) -> int:
     known = models.all() if options.all else models.available()
     chosen = [model for model in known if _matches(model, options.pattern or "")]
     if not chosen:

@@ -252,6 +252,31 @@ def test_patterns(capsys: pytest.CaptureFixture[str], arguments: list[str], foun
     assert {line.split()[0] for line in lines} == found
 
 
+def test_list_shows_models_of_extensions(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (home / "extensions").mkdir(parents=True)
+    entry = {"baseUrl": "http://127.0.0.1:1", "apiKey": "k", "models": [{"id": "large"}]}
+    code = f"def extend(api):\n    api.register_provider('lent', {entry})\n"
+    (home / "extensions" / "lent.py").write_text(code)
+    (home / "extensions" / "broken.py").write_text("def extend(api):\n    raise OSError('gone')\n")
+    assert main(["models", "list", "lent"]) == 0
+    shown = capsys.readouterr()
+    row = shown.out.splitlines()[1]
+    assert (row.split()[0], row.split("  ")[-1]) == ("lent/large", "key of lent from an extension")
+    assert "broken.py:2 failed: OSError: gone" in shown.err
+    assert not (home / "sessions").exists()
+
+
+def test_broken_settings_leave_the_models_without_extensions(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    home.mkdir()
+    (home / "settings.json").write_text("{")
+    assert main(["models", "list"]) == 0
+    shown = capsys.readouterr()
+    assert "demo/demo" in shown.out
+    assert shown.err.startswith("pi-trio: without extensions: ")
+
+
 def test_list_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["models", "search", "deepseek-chat", "--json"]) == 0
     model = json.loads(capsys.readouterr().out)
