@@ -19,6 +19,7 @@ from pi_trio.llm.protocol import Model
 from pi_trio.llm.registry import Models
 from pi_trio.resources.paths import find_agent_dir
 from pi_trio.resources.settings import load_settings
+from pi_trio.text import plural
 
 __all__ = ["run"]
 
@@ -158,7 +159,7 @@ async def _refresh_all(models: Models, names: Sequence[str], proxy: str | None) 
     failed = False
     for name in names:
         try:
-            say(f"{name}: {await models.refresh(name, proxy)} models")
+            say(f"{name}: {plural(await models.refresh(name, proxy), 'model')}")
         except PiError as error:
             failed = True
             say(f"{name}: {error}")

@@ -56,6 +56,7 @@ from pi_trio.session.storage import (
 )
 from pi_trio.session.tree import EntryHead, Tree
 from pi_trio.surrogates import mend
+from pi_trio.text import plural
 
 __all__ = ["Session"]
 
@@ -299,7 +300,7 @@ class Session(Appending):
                 self.findings.append("a line that another program added is damaged and was left out")
         if added:
             self._name = self._labels = None
-            self.findings.append(f"{len(added)} entries were added by another program")
+            self.findings.append(f"{plural(len(added), 'entry')} came from another program")
             if not self._storage.is_writable:
                 self._leaf = self.tree.leaf_after_load()
         return added

@@ -52,6 +52,7 @@ def test_one_that_fails_stops_no_other(program, stub) -> None:
     assert "that key is not known" in _results(program)[1]["error"]
     again = program.run("batch", "tasks.jsonl")
     assert again.returncode == 1
+    assert again.stdout.startswith("3 tasks, all done already, 1 of them failed: ")
     assert len(stub.requests) == 3, "what is done is not done again"
 
 

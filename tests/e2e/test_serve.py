@@ -105,7 +105,7 @@ def test_a_script_gives_up_a_server_that_does_not_come_back(program, stub) -> No
         process.wait()
         status, out, err = ended(client)
         assert (status, len(err.splitlines())) == (1, 1), err
-        assert err == f"pi-trio: there is no server at {url}; given up after 1 seconds\n"
+        assert err == f"pi-trio: there is no server at {url}; given up after 1 second\n"
         assert "trying again" in out
 
 

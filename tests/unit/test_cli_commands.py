@@ -302,7 +302,7 @@ def test_refresh_keeps_what_providers_list(home: Path, host: str, capsys: pytest
     assert main(["models", "refresh"]) == 1
     assert main(["models", "list", "listed"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[:3] == ["mine: 1 models", "mine: 1 models", "other: 401 Wrong key Bearer [key]"]
+    assert lines[:3] == ["mine: 1 model", "mine: 1 model", "other: 401 Wrong key Bearer [key]"]
     assert lines[4].split()[:2] == ["mine/listed", "4.1k"]
     assert "mine was asked on 20" in lines[-1]
 
@@ -323,6 +323,7 @@ def test_healthy_machine(
     assert "  ok key: groq: key from GROQ_API_KEY" in out
     assert "  ok configuration: settings.json and models.json hold no mistakes" in out
     assert "gsk-secret" not in out
+    assert "extras: images (makes large images small enough for a model) is here" in out
 
 
 def test_what_is_wrong_is_told_with_what_to_do(home: Path, capsys: pytest.CaptureFixture[str]) -> None:

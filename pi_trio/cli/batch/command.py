@@ -25,6 +25,7 @@ from pi_trio.cli.status import FAILED, OK, ended_by
 from pi_trio.cli.words import say, tell
 from pi_trio.errors import PiError, UsageError
 from pi_trio.resources.paths import absolute
+from pi_trio.text import plural
 
 __all__ = ["run"]
 
@@ -125,7 +126,7 @@ def _beside(named: str | None, file: Path, suffix: str) -> Path:
 
 
 async def _batch(tasks: Sequence[Task], results: Results, engine: Engine) -> int:
-    bar = _Bar(len(tasks))
+    bar, before = _Bar(len(tasks)), len(results.statuses)
 
     async def deliver(result: Mapping[str, Any]) -> None:
         await trio.to_thread.run_sync(results.add, result)
@@ -144,7 +145,8 @@ async def _batch(tasks: Sequence[Task], results: Results, engine: Engine) -> int
     finally:
         bar.end()
     failed = sum(status != OK for status in results.statuses.values())
-    say(f"{len(tasks)} tasks, {failed} of them failed: {results.path}")
+    done = ", all done already" if before == len(tasks) else ""
+    say(f"{plural(len(tasks), 'task')}{done}, {failed} of them failed: {results.path}")
     return FAILED if failed else OK
 
 
