@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 from pi_trio.cli.words import tell
@@ -14,7 +14,7 @@ __all__ = ["with_extensions"]
 
 
 @asynccontextmanager
-async def with_extensions(models: Models) -> AsyncIterator[Models]:
+async def with_extensions(models: Models, tell: Callable[[str], object] = tell) -> AsyncIterator[Models]:
     """What the extensions of this folder make of `models`. What is wrong with them is told.
 
     They are loaded as for a session, which is not kept. Settings that cannot be read, where extensions

@@ -363,6 +363,22 @@ def test_the_screens_own_files_are_looked_at(home: Path, capsys: pytest.CaptureF
     assert f"BAD screen: {keys}: cannot be read as key bindings" in capsys.readouterr().out
 
 
+def test_the_doctor_knows_what_extensions_bring_and_what_fails_in_them(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (home / "extensions").mkdir(parents=True)
+    entry = {"baseUrl": "http://127.0.0.1:1", "apiKey": "k", "models": [{"id": "large"}]}
+    code = f"def extend(api):\n    api.register_provider('lent', {entry})\n"
+    (home / "extensions" / "lent.py").write_text(code)
+    (home / "extensions" / "broken.py").write_text("def extend(api):\n    raise OSError('gone')\n")
+    (home / "settings.json").write_text('{"defaultProvider": "lent", "defaultModel": "large"}')
+    assert main(["doctor"]) == 0
+    out = capsys.readouterr().out
+    assert "  ok key: lent: key of lent from an extension" in out
+    assert "  ok model: lent/large, " in out
+    assert "broken.py:2 failed: OSError: gone" in out
+
+
 def test_broken_settings_do_not_stop_the_doctor(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     home.mkdir()
     (home / "settings.json").write_text("{")
