@@ -49,6 +49,13 @@ def refused(program, *arguments: str) -> str:
     return done.stderr
 
 
+def test_a_broken_models_file_is_told(program) -> None:
+    (program.agent_dir / "models.json").write_text("[]")
+    with serving(program, "--demo") as (process, _):
+        told = process.stderr.readline().decode()
+        assert told == f"pi-trio: {program.agent_dir}/models.json:1: the file must be a JSON object\n"
+
+
 def test_a_script_leaves_and_the_work_goes_on(program, stub) -> None:
     """The server is told to end, and all is saved."""
     with serving(program) as (process, url):

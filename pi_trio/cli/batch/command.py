@@ -24,6 +24,7 @@ from pi_trio.cli.signals import until_signal
 from pi_trio.cli.status import FAILED, OK, ended_by
 from pi_trio.cli.words import say, tell
 from pi_trio.errors import PiError, UsageError
+from pi_trio.llm.registry import Models
 from pi_trio.resources.paths import absolute
 from pi_trio.text import plural
 
@@ -95,8 +96,11 @@ def _engine(namespace: argparse.Namespace) -> Engine:
     if (namespace.engine == "dask") != (namespace.scheduler is not None):
         raise UsageError("--engine dask and --scheduler ADDRESS go together")
     schema = AnswerSchema.load(absolute(namespace.output_schema)) if namespace.output_schema else None
+    config = runtime_config(namespace)
+    for finding in (*config.findings, *map(str, Models(config.agent_dir).findings)):
+        tell(finding)
     work = Work(
-        config=runtime_config(namespace),
+        config=config,
         schema=None if schema is None else schema.document,
         timeout=namespace.timeout,
     )
