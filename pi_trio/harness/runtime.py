@@ -28,6 +28,7 @@ from pi_trio.harness.preferences import change_preference, setting_files
 from pi_trio.harness.questions import Questions
 from pi_trio.harness.shell import UserShell
 from pi_trio.hub import Outbox
+from pi_trio.llm import demo
 from pi_trio.llm.auth import Credential
 from pi_trio.llm.protocol import Model, StreamFunction
 from pi_trio.llm.registry import Models
@@ -161,18 +162,17 @@ class LocalRuntime(Offers):
 
     async def close_session(self, session_id: str) -> None:
         """See `Runtime`."""
-        hosted = self._open(session_id)
-        try:
-            await self._close(hosted)
-        finally:
-            self._hosted.pop(session_id, None)
+        await self._close(self._open(session_id))
 
     async def _close(self, hosted: _Hosted) -> None:
         await hosted.shell.abort()
         await hosted.harness.abort()
         await hosted.furnishing.unload()
         await hosted.environment.aclose()
-        await hosted.harness.aclose()
+        try:
+            await hosted.harness.aclose()
+        finally:
+            self._hosted.pop(hosted.harness.session.id, None)
 
     def harness(self, session_id: str) -> AgentHarness:
         """The driver of an open session, for who is in the same process and needs more than `Runtime`."""
@@ -492,7 +492,7 @@ class LocalRuntime(Offers):
             session,
             self._options(session.id, environment, furnishing, policy),
             self._nursery,
-            model=self.registry.default_model(),  # until the extensions have brought theirs
+            model=demo.MODEL,  # until the extensions have brought theirs
         )
         if self._log is not None:
             harness.hub.subscribe(partial(self._log.listen, session.id))
