@@ -166,9 +166,10 @@ def until(client: subprocess.Popen[bytes], words: bytes) -> None:
 def test_two_screens_and_a_script_on_one_session(program, stub) -> None:
     with serving(program) as (process, url):
         environ = {**program.environ, "PI_TRIO_DIR": str(program.agent_dir)}
-        screens = [Terminal("--attach", url, cwd=program.project, **environ) for _ in range(2)]
+        screens = [Terminal("--attach", url, cwd=program.project, **environ)]
         try:
-            screens[0].wait_until_ready()
+            screens[0].wait_until_ready()  # before the next one, which would begin a session, too
+            screens.append(Terminal("--attach", url, cwd=program.project, **environ))
             screens[1].wait_until_ready()
             stub.says("said to ", "everybody")
             done = program.run("attach", url, piped=b"a question\n")
