@@ -29,14 +29,14 @@ from pi_trio.events import (
 )
 from pi_trio.hub import Hub, Listener
 from pi_trio.llm.partial import PartialView
-from pi_trio.llm.protocol import Model, StreamFunction, StreamOptions, ThinkingLevel
+from pi_trio.llm.protocol import Model, StreamFunction, StreamOptions, ThinkingLevel, as_model
 from pi_trio.loop.driver import QueueMode
 from pi_trio.loop.grammar import guarded
 from pi_trio.loop.hooks import Hooks
 from pi_trio.loop.lifetime import ABORT_GRACE
 from pi_trio.loop.run import last_message, run_agent_loop, run_agent_loop_continue
 from pi_trio.messages import AgentMessage, AssistantMessage, ImageContent, UserMessage
-from pi_trio.tool import ExecutionMode, Tool, named_apart
+from pi_trio.tool import ExecutionMode, Tool, named_apart, names_of
 
 __all__ = ["Agent", "AgentInput", "QueueMode"]
 
@@ -79,12 +79,12 @@ class Agent:
         max_parallel_tool_calls: int = 10,
         abort_grace: float = ABORT_GRACE,
     ) -> None:
-        self.model = model
+        self.model: Model = as_model(model)
         self.thinking_level = thinking_level
         self.system_prompt = system_prompt
         self.tools: tuple[Tool, ...] = named_apart(tools)
         self.active_tool_names: tuple[str, ...] | None = (
-            None if active_tool_names is None else tuple(active_tool_names)
+            None if active_tool_names is None else names_of(self.tools, active_tool_names)
         )
         self.stream_fn = stream_fn
         self.hooks: Hooks = hooks or Hooks()

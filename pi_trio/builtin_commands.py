@@ -17,6 +17,7 @@ from pi_trio.llm.thinking import LEVELS
 from pi_trio.prompt_tree import PromptNode, prompt_tree
 from pi_trio.remote.interface import CommandInfo, Moved, Snapshot
 from pi_trio.remote.offers import KeepsKeys
+from pi_trio.text import plural
 from pi_trio.view_commands import VIEW_COMMANDS
 
 __all__ = ["builtin_commands"]
@@ -130,7 +131,7 @@ async def _session(context: CommandContext, _arguments: str) -> None:
         "file": session.path or "in memory only",
         "folder": session.cwd,
         "model": f"{snapshot.model.reference}, thinking {snapshot.thinking_level}",
-        "prompts": f"{prompts} in {len(snapshot.heads)} entries",
+        "prompts": f"{prompts} in {plural(len(snapshot.heads), 'entry')}",
         "spent": await _spent(context, snapshot),
     }
     context.tell("\n".join(f"{name}: {value}" for name, value in rows.items()))

@@ -34,7 +34,11 @@ _LOOK_FOR = 1.0
 _SMALLEST = (60, 15)
 _LITTLE_SPACE = 100 << 20
 _LIBRARIES = ("trio", "httpx", "orjson", "textual")
-_EXTRAS = {"images": "PIL", "cluster": "distributed"}
+_EXTRAS = {
+    "images": ("PIL", "makes large images small enough for a model"),
+    "cluster": ("distributed", "`pi-trio batch` on a Dask cluster"),
+}
+"""The module of an extra, and what it is for."""
 
 
 @frozen
@@ -93,8 +97,11 @@ def _versions(_setup: Setup) -> Iterator[Finding]:
         f"pi-trio {_version('pi-trio')}, Python {platform.python_version()}, {libraries}, "
         f"{platform.system()} {platform.machine()}",
     )
-    extras = ", ".join(name for name, module in _EXTRAS.items() if find_spec(module))
-    yield Finding("ok", f"extras: {extras or 'none of ' + ', '.join(_EXTRAS)}")
+    extras = ", ".join(
+        f"{name} ({use}) {'is here' if find_spec(module) else 'is not installed'}"
+        for name, (module, use) in _EXTRAS.items()
+    )
+    yield Finding("ok", f"extras: {extras}")
 
 
 def _version(package: str) -> str:

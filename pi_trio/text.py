@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["printed", "sanitise", "settled", "without_controls"]
+__all__ = ["plural", "printed", "sanitise", "settled", "without_controls"]
 
 TAB_WIDTH = 4
 
@@ -98,3 +98,10 @@ def _mark(match: re.Match[str]) -> str:
     if 0xD800 <= code <= 0xDFFF:
         return "�"
     return f"<U+{code:04X}>"
+
+
+def plural(count: float, noun: str) -> str:
+    """`1 tool`, `3 tools`, `2.5 seconds`, `4 entries`."""
+    number = f"{count:g}" if isinstance(count, float) else str(count)
+    many = f"{noun[:-1]}ies" if noun.endswith("ry") else f"{noun}s"
+    return f"{number} {noun if count == 1 else many}"

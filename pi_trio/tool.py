@@ -19,7 +19,7 @@ from pi_trio.messages import (
     as_tuple,
 )
 
-__all__ = ["Execute", "ExecutionMode", "OnUpdate", "Tool", "ToolResult", "named_apart"]
+__all__ = ["Execute", "ExecutionMode", "OnUpdate", "Tool", "ToolResult", "named_apart", "names_of"]
 
 ExecutionMode: TypeAlias = Literal["parallel", "sequential"]
 
@@ -103,3 +103,12 @@ def named_apart(tools: Iterable[Tool]) -> tuple[Tool, ...]:
             raise UsageError(f"two tools have the name {tool.name!r}: a model could not tell them apart")
         found[tool.name] = tool
     return tuple(found.values())
+
+
+def names_of(tools: Iterable[Tool], names: Iterable[str]) -> tuple[str, ...]:
+    """These names, each once. Raises `UsageError` for one that none of the tools has."""
+    chosen, there_are = tuple(dict.fromkeys(names)), [tool.name for tool in tools]
+    for name in chosen:
+        if name not in there_are:
+            raise UsageError(f"there is no tool {name!r}; there are: {', '.join(there_are) or 'none'}")
+    return chosen

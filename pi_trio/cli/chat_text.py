@@ -25,7 +25,7 @@ from pi_trio.events import (
 from pi_trio.extensions.renderers import render
 from pi_trio.llm.protocol import StreamEvent, TextDelta, ThinkingDelta, ThinkingStart
 from pi_trio.messages import AgentMessage, AssistantMessage, text_of
-from pi_trio.text import printed, sanitise
+from pi_trio.text import plural, printed, sanitise
 
 __all__ = ["ChatText"]
 
@@ -145,7 +145,7 @@ class ChatText:
         lines = text.strip("\n").split("\n") if text.strip() else []
         shown = [f"  {line}" for line in lines[:_MOST_LINES]]
         if len(lines) > _MOST_LINES:
-            shown.append(f"  … {len(lines) - _MOST_LINES} more lines")
+            shown.append(f"  … {plural(len(lines) - _MOST_LINES, 'more line')}")
         if event.is_error:
             shown.insert(0, f"[{event.tool_name} failed]")
         return self.lines("\n".join(shown)) if shown else ""

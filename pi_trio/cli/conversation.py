@@ -20,6 +20,7 @@ from pi_trio.loop.lifetime import GOODBYE_SECONDS
 from pi_trio.messages import AssistantMessage, TextContent
 from pi_trio.remote.interface import Runtime
 from pi_trio.session import facts
+from pi_trio.text import plural
 
 __all__ = ["Conversation", "Outcome"]
 
@@ -83,8 +84,10 @@ class Conversation:
             with trio.move_on_after(GOODBYE_SECONDS, shield=True):
                 await self._runtime.abort(self._session_id)
                 await self._take()
-        if limited.cancelled_caught:
-            return Outcome(self._answer, f"stopped after {timeout:g} seconds, which is the limit", LIMIT)
+        if timeout is not None and limited.cancelled_caught:
+            return Outcome(
+                self._answer, f"stopped after {plural(timeout, 'second')}, which is the limit", LIMIT
+            )
         return outcome
 
     async def _converse(self, prompts: Sequence[Prompt], schema: AnswerSchema | None) -> Outcome:

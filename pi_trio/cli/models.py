@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import trio
 
 from pi_trio.cli.options import add_command, make_parser
+from pi_trio.cli.with_extensions import with_extensions
 from pi_trio.cli.words import say, tell
 from pi_trio.codec import dumps, to_json
 from pi_trio.errors import ConfigError, PiError
@@ -18,6 +19,7 @@ from pi_trio.llm.protocol import Model
 from pi_trio.llm.registry import Models
 from pi_trio.resources.paths import find_agent_dir
 from pi_trio.resources.settings import load_settings
+from pi_trio.text import plural
 
 __all__ = ["run"]
 
@@ -62,7 +64,16 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _list(models: Models, options: argparse.Namespace) -> int:
-    trio.run(models.discover, _LOOK_FOR)
+    return trio.run(_list_all, models, options)
+
+
+async def _list_all(models: Models, options: argparse.Namespace) -> int:
+    async with with_extensions(models) as furnished:
+        await furnished.discover(_LOOK_FOR)
+        return _show(furnished, options)
+
+
+def _show(models: Models, options: argparse.Namespace) -> int:
     known = models.all() if options.all else models.available()
     chosen = [model for model in known if _matches(model, options.pattern or "")]
     if not chosen:
@@ -148,7 +159,7 @@ async def _refresh_all(models: Models, names: Sequence[str], proxy: str | None) 
     failed = False
     for name in names:
         try:
-            say(f"{name}: {await models.refresh(name, proxy)} models")
+            say(f"{name}: {plural(await models.refresh(name, proxy), 'model')}")
         except PiError as error:
             failed = True
             say(f"{name}: {error}")

@@ -65,6 +65,8 @@ async def _serve(namespace: Namespace) -> int:
             encrypted=context is not None,
         )
         async with open_runtime(config) as runtime, trio.open_nursery() as nursery:
+            for error in runtime.registry.findings:
+                tell(str(error))
             await nursery.start(partial(serve, runtime, door, [listener], tell))
             tell(f"serving {config.cwd}; the token is in {path}")
             put(f"{'wss' if context else 'ws'}://{host}:{door.port}\n")

@@ -30,7 +30,11 @@ def run(arguments: Sequence[str]) -> int:
     """Do what the command line after `sessions` says. Returns the exit status; raises `PiError`s."""
     namespace = _parser().parse_args(arguments)
     command: Command = namespace.command
-    return command(_repository(namespace.session_dir), namespace)
+    named = namespace.session_dir
+    repository = _repository(named)
+    if named and command is not _import and not absolute(named).exists():  # only an import may make it
+        raise UsageError(f"there is no folder {absolute(named)}")
+    return command(repository, namespace)
 
 
 def _repository(session_dir: str | None) -> SessionRepository:
@@ -115,6 +119,9 @@ def _search(repository: SessionRepository, namespace: argparse.Namespace) -> int
     hits = repository.search(" ".join(namespace.words), everywhere=namespace.all)
     for hit in hits:
         _print_summary(hit.summary, namespace, hit.excerpt)
+    if not hits:
+        whose = "no session" if namespace.all else "no session of this directory"
+        tell(f"{whose} has {' '.join(map(repr, namespace.words))}")
     return 0 if hits else 1
 
 

@@ -44,7 +44,7 @@ from pi_trio.harness.requests import RequestLog
 from pi_trio.harness.retry import RetryPolicy
 from pi_trio.hub import Hub
 from pi_trio.llm.partial import PartialView
-from pi_trio.llm.protocol import Model, StreamFunction, ThinkingLevel, ToolCallStart
+from pi_trio.llm.protocol import Model, StreamFunction, ThinkingLevel, ToolCallStart, as_model
 from pi_trio.loop.arguments import preload
 from pi_trio.loop.grammar import guarded
 from pi_trio.loop.run import run_agent_loop
@@ -57,7 +57,7 @@ from pi_trio.session.entries import (
     SessionInfoEntry,
 )
 from pi_trio.session.session import Session
-from pi_trio.tool import Tool
+from pi_trio.tool import Tool, names_of
 
 __all__ = ["AgentHarness", "HarnessOptions"]
 
@@ -88,7 +88,7 @@ class AgentHarness(Input):
     ) -> None:
         super().__init__(session, Hub(guarded(self._reduce)), options)
         self.options = options
-        self.model = model
+        self.model: Model = as_model(model)
         self.thinking_level: ThinkingLevel = thinking_level
         self.handlers: Handlers = Handlers()
         self.requests: RequestLog = RequestLog(session)
@@ -344,12 +344,7 @@ class AgentHarness(Input):
 
         Raises `UsageError` if one of them is not registered.
         """
-        chosen = tuple(dict.fromkeys(names))
-        registered = [tool.name for tool in self.options.tools]
-        for name in chosen:
-            if name not in registered:
-                there_are = ", ".join(registered) or "none"
-                raise UsageError(f"there is no tool {name!r}; there are: {there_are}")
+        chosen = names_of(self.options.tools, names)
         self.record(ActiveToolsChangeEntry(chosen))
         self.conversation.active_tool_names = chosen
 

@@ -14,7 +14,7 @@ import trio
 from attrs import evolve, frozen
 
 from pi_trio.approval import Answer, GateMode
-from pi_trio.errors import BusyError, StorageError, UsageError
+from pi_trio.errors import BusyError, ConfigError, StorageError, UsageError
 from pi_trio.events import CompactionResult, QueueUpdate, ThinkingLevelChanged
 from pi_trio.harness.choices import choose_level, choose_model, notice_of, replacements
 from pi_trio.harness.configured import gate_policy, harness_options, tool_choice
@@ -28,6 +28,7 @@ from pi_trio.harness.preferences import change_preference, setting_files
 from pi_trio.harness.questions import Questions
 from pi_trio.harness.shell import UserShell
 from pi_trio.hub import Outbox
+from pi_trio.llm import demo
 from pi_trio.llm.auth import Credential
 from pi_trio.llm.protocol import Model, StreamFunction
 from pi_trio.llm.registry import Models
@@ -161,7 +162,9 @@ class LocalRuntime(Offers):
 
     async def close_session(self, session_id: str) -> None:
         """See `Runtime`."""
-        hosted = self._open(session_id)
+        await self._close(self._open(session_id))
+
+    async def _close(self, hosted: _Hosted) -> None:
         await hosted.shell.abort()
         await hosted.harness.abort()
         await hosted.furnishing.unload()
@@ -169,7 +172,7 @@ class LocalRuntime(Offers):
         try:
             await hosted.harness.aclose()
         finally:
-            self._hosted.pop(session_id, None)
+            self._hosted.pop(hosted.harness.session.id, None)
 
     def harness(self, session_id: str) -> AgentHarness:
         """The driver of an open session, for who is in the same process and needs more than `Runtime`."""
@@ -475,7 +478,6 @@ class LocalRuntime(Offers):
 
     def host(self, session: Session) -> Snapshot:
         """See `Offers`."""
-        choice = choose_model(self.config, self.registry, session)
         cwd = Path(session.cwd) if Path(session.cwd or "?").is_dir() else self.config.cwd
         furnishing = Furnishing(self.config if cwd == self.config.cwd else self.config.at(cwd))
         settings = furnishing.config.settings
@@ -490,8 +492,7 @@ class LocalRuntime(Offers):
             session,
             self._options(session.id, environment, furnishing, policy),
             self._nursery,
-            model=choice.model,
-            thinking_level=choose_level(self.config, session, choice),
+            model=demo.MODEL,  # until the extensions have brought theirs
         )
         if self._log is not None:
             harness.hub.subscribe(partial(self._log.listen, session.id))
@@ -503,11 +504,25 @@ class LocalRuntime(Offers):
         )
         shell = UserShell(environment, harness.hub, harness.add)
         records = FileRecords(session)
-        replaced = replacements(self.config, session, cwd, choice.model)
-        hosted = _Hosted(harness, environment, furnishing, shell, policy, questions, gate, records, replaced)
+        hosted = _Hosted(harness, environment, furnishing, shell, policy, questions, gate, records)
         self._hosted[session.id] = hosted
         self._furnish(hosted)
+        self._choose(hosted)
         return self._snapshot(session.id)
+
+    def _choose(self, hosted: _Hosted) -> None:
+        """Give a session that was just hosted its model, which may be one of its extensions."""
+        harness, session = hosted.harness, hosted.harness.session
+        try:
+            choice = choose_model(self.config, self.registry, session)
+        except ConfigError:
+            del self._hosted[session.id]
+            self._nursery.start_soon(self._close, hosted)
+            raise
+        harness.model = choice.model
+        harness.thinking_level = choose_level(self.config, session, choice)
+        replaced = replacements(self.config, session, hosted.environment.cwd, choice.model)
+        self._hosted[session.id] = evolve(hosted, replacements=replaced)
 
     def _furnish(self, hosted: _Hosted) -> None:
         """Give the harness its options: the gate has the last word on calls, after all extensions."""

@@ -38,7 +38,8 @@ class Credential:
 class ProviderKeys:
     """Where a provider's key may be: models.json's `apiKey`, and environment variables.
 
-    A `keyless` provider needs none. `headers` are values to resolve in the same way as keys.
+    `place` says where `configured` stands. A `keyless` provider needs none. `headers` are
+    values to resolve in the same way as keys.
     """
 
     provider: str
@@ -46,6 +47,7 @@ class ProviderKeys:
     variables: tuple[str, ...] = ()
     headers: Mapping[str, str] = field(factory=dict, repr=False)
     keyless: bool = False
+    place: str = "in models.json"
 
 
 @frozen
@@ -120,7 +122,7 @@ class Auth:
         if stored is not None:
             return _Place(stored, f"key from {self.path}")
         if keys.configured is not None:
-            return _Place(keys.configured, f"key of {keys.provider} in models.json")
+            return _Place(keys.configured, f"key of {keys.provider} {keys.place}")
         for name in keys.variables:
             if value := self._environ.get(name, "").strip():
                 return _Place(value, f"key from {name}", literal=True)

@@ -19,6 +19,7 @@ from pi_trio.llm.demo_tour import STEPS, TOUR
 from pi_trio.llm.playback import Beat, Playback
 from pi_trio.llm.protocol import Context, Model, ModelCost, StreamOptions
 from pi_trio.messages import AssistantMessage, LlmMessage, ToolResultMessage, Usage, UserMessage, text_of
+from pi_trio.text import plural
 
 __all__ = ["API", "MODEL", "PROVIDER", "TOUR", "stream"]
 
@@ -249,7 +250,7 @@ def _told(result: ToolResultMessage) -> str:
     shown = "\n".join(lines[:_SHOWN_LINES])
     fence = "`" * (1 + max((len(run) for run in re.findall(r"`{3,}", shown)), default=2))
     more = len(lines) - _SHOWN_LINES
-    rest = f"\n\n… and {more} more lines." if more > 0 else ""
+    rest = f"\n\n… and {plural(more, 'more line')}." if more > 0 else ""
     return f"**{result.tool_name}** {state}:\n\n{fence}\n{shown}\n{fence}{rest}"
 
 

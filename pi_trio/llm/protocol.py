@@ -16,6 +16,7 @@ from typing import Any, ClassVar, Literal, Protocol, TypeAlias
 import trio
 from attrs import define, field, frozen
 
+from pi_trio.errors import UsageError
 from pi_trio.messages import EMPTY, AgentMessage, AssistantMessage, LlmMessage, ToolCall, ToolSchema, as_tuple
 from pi_trio.prefix import frozen_sequence
 
@@ -43,6 +44,7 @@ __all__ = [
     "ToolCallDelta",
     "ToolCallEnd",
     "ToolCallStart",
+    "as_model",
 ]
 
 ThinkingLevel: TypeAlias = Literal["off", "minimal", "low", "medium", "high", "xhigh", "max"]
@@ -89,6 +91,13 @@ class Model:
     def reference(self) -> str:
         """`provider/id`, as `--model` takes it."""
         return f"{self.provider}/{self.id}"
+
+
+def as_model(model: object) -> Model:
+    """The model given. Raises `UsageError` for what is none, such as the name of one."""
+    if not isinstance(model, Model):
+        raise UsageError(f"{model!r} is no Model: Models(…).get_model finds one by its name")
+    return model
 
 
 @frozen

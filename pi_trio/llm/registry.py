@@ -86,6 +86,8 @@ class Models:
         for name, entry in self._overlays:
             configured = {**configured, name: merged(configured.get(name, {}), entry)}
         known = build_providers(configured, read_listed(self.listed_path))
+        lent = {name for name, entry in self._overlays if "apiKey" in entry}
+        known = [_with_key_of_an_extension(each) if each.id in lent else each for each in known]
         self._providers = {provider.id: provider for provider in known} | self._added
         self._providers[demo.PROVIDER] = _demo_provider()
 
@@ -126,7 +128,7 @@ class Models:
         return len(listed)
 
     def overlay(self, provider: str, entry: Mapping[str, Any]) -> Callable[[], None]:
-        """Lay an entry, as models.json has it, over what is known of a provider.
+        """Lay an extension's entry, as models.json has it, over what is known of a provider.
 
         Gives what takes it away again. Raises `ConfigError` if it could not stand in models.json.
         """
@@ -298,6 +300,10 @@ class Models:
     def _keys(self, provider: str) -> ProviderKeys:
         known = self._providers.get(provider)
         return known.keys if known else ProviderKeys(provider)
+
+
+def _with_key_of_an_extension(provider: Provider) -> Provider:
+    return evolve(provider, keys=evolve(provider.keys, place="from an extension"))
 
 
 def _demo_provider() -> Provider:

@@ -31,6 +31,7 @@ from pi_trio.loop.hooks import (
     BeforeToolCallResult,
 )
 from pi_trio.messages import AssistantMessage, TextContent, ToolCall, ToolResultMessage
+from pi_trio.text import plural
 from pi_trio.tool import Tool, ToolResult
 
 __all__ = ["CallExecution"]
@@ -149,8 +150,8 @@ class CallExecution:
         if progress.failure is not None:
             raise progress.failure
         if scope.cancelled_caught:
-            if trio.current_time() >= scope.deadline:
-                self._cut_off(f"The tool took longer than {tool.timeout:g} seconds.", "timeout")
+            if tool.timeout is not None and trio.current_time() >= scope.deadline:
+                self._cut_off(f"The tool took longer than {plural(tool.timeout, 'second')}.", "timeout")
             else:
                 self._cut_off(ABORTED, "aborted")
 

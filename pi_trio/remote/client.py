@@ -27,6 +27,7 @@ from pi_trio.remote.events import EventReader
 from pi_trio.remote.interface import Snapshot
 from pi_trio.remote.link import Dial, Link, LostError, RefusedError, dialler
 from pi_trio.remote.methods import METHODS, Method, Served, decode_snapshot, error_from_json
+from pi_trio.text import plural
 
 __all__ = ["OpenSession", "RemoteRuntime", "open_over", "open_remote"]
 
@@ -177,7 +178,7 @@ class RemoteRuntime:
                 wait, lost = next(waits, LONGEST_WAIT), min(lost, trio.current_time())
                 if trio.current_time() + wait > lost + self._patience:
                     raise ConnectionLostError(
-                        f"{error}; given up after {self._patience:g} seconds"
+                        f"{error}; given up after {plural(self._patience, 'second')}"
                     ) from error
                 self._tell(ConnectionChanged(False, str(error), round(wait * 1000)))
                 await trio.sleep(wait)

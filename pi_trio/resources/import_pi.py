@@ -84,26 +84,30 @@ def _copy(source: Path, target: Path) -> str:
 
 def _sessions(source: Path, config: RuntimeConfig, dry_run: bool) -> Iterator[_Outcome]:
     repository = SessionRepository(config.agent_dir, config.cwd, config.session_dir)
-    for project in _visible(source / "sessions"):
-        for path in filter(_is_session, _visible(project)):
-            try:
-                repository.import_file(path, dry_run=dry_run)
-                yield "session", path, _TO_BE_COPIED if dry_run else _COPIED
-            except SessionExistsError:
-                yield "session", path, _PRESENT
-            except SessionError as error:
-                yield "session", path, f"left out: {error}"
+    to_come: set[tuple[Path, str]] = set()  # what an import would find there that a dry run does not
+    for path in (each for project in _visible(source / "sessions") for each in _visible(project)):
+        if (session_id := _session_id(path)) is None:
+            continue
+        try:
+            place = repository.import_file(path, dry_run=dry_run).parent, session_id
+        except SessionExistsError:
+            yield "session", path, _PRESENT
+        except SessionError as error:
+            yield "session", path, f"left out: {error}"
+        else:
+            to_be = _PRESENT if place in to_come else _TO_BE_COPIED
+            to_come.add(place)
+            yield "session", path, to_be if dry_run else _COPIED
 
 
-def _is_session(path: Path) -> bool:
+def _session_id(path: Path) -> str | None:
     if path.suffix != ".jsonl" or not is_file(path):
-        return False
+        return None
     try:
         with path.open("rb") as file:
-            read_header(file, path)
+            return read_header(file, path).id
     except (OSError, SessionError):
-        return False  # some other file; it stays where it is
-    return True
+        return None  # some other file; it stays where it is
 
 
 def _visible(folder: Path) -> list[Path]:

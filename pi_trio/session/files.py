@@ -5,11 +5,13 @@ from __future__ import annotations
 import fcntl
 import os
 import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from pi_trio.errors import SessionError, SessionFormatError, SessionLockedError, StorageError
 
-__all__ = ["lock", "open_existing", "open_new", "sync_directory"]
+__all__ = ["lock", "locked_folder", "open_existing", "open_new", "sync_directory"]
 
 
 def _reason(error: OSError | ValueError) -> str:
@@ -72,6 +74,21 @@ def open_new(path: Path) -> tuple[int, bool]:
             return open_existing(path, writable=True)[0], False
     except OSError as error:
         raise StorageError(f"cannot make {path}: {error.strerror}", path) from error
+
+
+@contextmanager
+def locked_folder(path: Path) -> Iterator[None]:
+    """Let no other program of ours into the block at the same time. Raises `OSError`.
+
+    Where a file system can lock no folders (NFS) the block runs all the same.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        with suppress(OSError):
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def sync_directory(path: Path) -> None:

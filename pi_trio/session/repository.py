@@ -11,18 +11,27 @@ import hashlib
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Literal
 
-from pi_trio.errors import SessionError, SessionExistsError, SessionFormatError, UsageError
+from pi_trio.errors import (
+    SessionError,
+    SessionExistsError,
+    SessionFormatError,
+    StorageError,
+    UsageError,
+)
+from pi_trio.private_files import make_private_folder
 from pi_trio.session.branching import before, fork_lines, prompt_text
 from pi_trio.session.entries import SessionHeader
+from pi_trio.session.files import locked_folder, open_existing
 from pi_trio.session.importing import opened_for_import, put_file
 from pi_trio.session.scan import read_header
 from pi_trio.session.search import Hit, Query
 from pi_trio.session.session import Session, new_header
-from pi_trio.session.storage import Write
+from pi_trio.session.storage import Claim, Write
 from pi_trio.session.summary import SessionSummary, summarize
 from pi_trio.session.trash import discard
 from pi_trio.written_path import written_path
@@ -48,9 +57,11 @@ class SessionRepository:
     def create(self, parent_session: str | None = None, session_id: str | None = None) -> Session:
         """A new session. `parent_session` is the file of the one that it goes on from.
 
-        A `session_id` of one's own must be allowed and free; see `path_of`.
+        A `session_id` of one's own must be allowed and free; see `path_of`. Should another program
+        make its file first, making this one raises `SessionLockedError` or `SessionExistsError`.
         """
-        return self._new(new_header(self.cwd, parent_session, session_id))
+        header = new_header(self.cwd, parent_session, session_id)
+        return self._new(header, claim=nullcontext if session_id is None else partial(self._sole, session_id))
 
     def in_memory(self, parent_session: str | None = None, session_id: str | None = None) -> Session:
         """A new session that is never saved."""
@@ -173,8 +184,26 @@ class SessionRepository:
 
     # ---- where files are
 
-    def _new(self, header: SessionHeader, lines: Sequence[bytes] = ()) -> Session:
-        return Session.new(header.cwd, self._path(header), header=header, lines=lines, write=self._write)
+    def _new(self, header: SessionHeader, lines: Sequence[bytes] = (), claim: Claim = nullcontext) -> Session:
+        path = self._path(header)
+        return Session.new(header.cwd, path, header=header, lines=lines, write=self._write, claim=claim)
+
+    @contextmanager
+    def _sole(self, session_id: str) -> Iterator[None]:
+        """Make the file of a chosen id within this: of programs that begin it at once only one does."""
+        root = self._flat or self._root
+        make_private_folder(root)
+        try:
+            with locked_folder(root):
+                for folder in self._folders():
+                    for rival in folder.glob(f"*_{session_id}.jsonl"):
+                        # A * may stand for the beginning of a longer id; no time has a _ in it.
+                        if rival.name.partition("_")[2] == f"{session_id}.jsonl":
+                            os.close(open_existing(rival, writable=True)[0])  # unless it is being written
+                            raise SessionExistsError(f"another program has just made {rival}", rival)
+                yield
+        except OSError as error:
+            raise StorageError(f"{root} cannot be locked: {error.strerror}", root) from error
 
     def _path(self, header: SessionHeader) -> Path:
         time = re.sub("[:.]", "-", header.timestamp)

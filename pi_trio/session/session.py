@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -46,9 +46,17 @@ from pi_trio.session.ids import new_entry_id, new_session_id
 from pi_trio.session.opening import open_file
 from pi_trio.session.scan import entry_object, head_of, heads_of
 from pi_trio.session.speech import Projector, Speech
-from pi_trio.session.storage import JsonlStorage, MemoryStorage, SessionStorage, StagedStorage, Write
+from pi_trio.session.storage import (
+    Claim,
+    JsonlStorage,
+    MemoryStorage,
+    SessionStorage,
+    StagedStorage,
+    Write,
+)
 from pi_trio.session.tree import EntryHead, Tree
 from pi_trio.surrogates import mend
+from pi_trio.text import plural
 
 __all__ = ["Session"]
 
@@ -99,16 +107,21 @@ class Session(Appending):
         header: SessionHeader | None = None,
         lines: Sequence[bytes] = (),
         write: Write = os.write,
+        claim: Claim = nullcontext,
     ) -> Session:
         """A session whose file is made at `path` with its first input; without a path, never.
 
-        `lines` are encoded entries that it starts with.
+        `lines` are encoded entries that it starts with. The file is made within `claim`.
         """
         tree, header = Tree(), header or new_header(cwd)
         kept = [line for _, line, head in heads_of(lines) if head is not None and tree.add(head)]
         if path is None:
             return cls(header, MemoryStorage(kept), tree)
-        make = partial(JsonlStorage.create, path, header_line(header), write=write)
+
+        def make(lines: list[bytes]) -> JsonlStorage:
+            with claim():
+                return JsonlStorage.create(path, header_line(header), lines, write=write)
+
         return cls(header, StagedStorage(kept, make), tree, path=path)
 
     @classmethod
@@ -287,7 +300,7 @@ class Session(Appending):
                 self.findings.append("a line that another program added is damaged and was left out")
         if added:
             self._name = self._labels = None
-            self.findings.append(f"{len(added)} entries were added by another program")
+            self.findings.append(f"{plural(len(added), 'entry')} came from another program")
             if not self._storage.is_writable:
                 self._leaf = self.tree.leaf_after_load()
         return added

@@ -12,6 +12,7 @@ import io
 import os
 from array import array
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Protocol, TypeAlias
 
@@ -19,10 +20,13 @@ from pi_trio.errors import InternalError, SessionError, StorageError
 from pi_trio.private_files import make_private_folder
 from pi_trio.session.files import lock, open_new, sync_directory
 
-__all__ = ["JsonlStorage", "MemoryStorage", "SessionStorage", "StagedStorage", "Write"]
+__all__ = ["Claim", "JsonlStorage", "MemoryStorage", "SessionStorage", "StagedStorage", "Write"]
 
 Write: TypeAlias = Callable[[int, bytes], int]
 """Writes to a descriptor and tells how many bytes went out, as `os.write` does."""
+
+Claim: TypeAlias = Callable[[], AbstractContextManager[None]]
+"""What a file is made within. Raises `StorageError` if it must not be made."""
 
 
 class SessionStorage(Protocol):

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from pi_trio.collector import paused_collector
+from pi_trio.text import plural
 
 __all__ = ["EntryHead", "Tree"]
 
@@ -132,16 +133,14 @@ class Tree:
         self._cut_circles()
         found = []
         if self._repeated:
-            found.append(
-                f"{len(self._repeated)} entries repeat an id and were left out, {_some(self._repeated)}"
-            )
+            repeated = plural(len(self._repeated), "entry")
+            found.append(f"{repeated} left out for repeating an id, {_some(self._repeated)}")
         if self._cut:
-            found.append(
-                f"the parents of {len(self._cut)} entries run in a circle, {_some(sorted(self._cut))}"
-            )
+            cut = plural(len(self._cut), "entry")
+            found.append(f"the parents of {cut} run in a circle, {_some(sorted(self._cut))}")
         missing = [each for each in self._awaited if each not in self._positions]
         if missing:
-            found.append(f"{len(missing)} parents are not in the file, {_some(sorted(missing))}")
+            found.append(f"not in the file: {plural(len(missing), 'parent')}, {_some(sorted(missing))}")
         return found
 
     # ---- raw links, `leaf` entries included

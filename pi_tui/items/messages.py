@@ -139,7 +139,7 @@ def _shell(
     seen = settled(output).strip("\n")
     lines = wrapped(seen, look.width - 2, theme["toolOutput"]) if seen.strip() else []
     if len(lines) > SHELL_LINES and not look.expanded:
-        more = line(look.width - 2, [(f"… {len(lines) - SHELL_LINES} lines above", theme["dim"])])
+        more = line(look.width - 2, [(f"… {plural(len(lines) - SHELL_LINES, 'line')} above", theme["dim"])])
         lines = [more, *lines[-SHELL_LINES:]]
     mark: Span = ("│ ", theme["borderMuted"])
     return [line(look.width, head, ending), *indented(lines, mark, mark)]

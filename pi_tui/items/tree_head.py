@@ -30,7 +30,7 @@ def title_strip(store: SessionStore, shown: str, keys: str, width: int, theme: T
         "Session tree",
         name,
         "1 branch" if branches == 1 else f"{branches} branches",
-        f"{len(store.outline):,} entries",
+        "1 entry" if len(store.outline) == 1 else f"{len(store.outline):,} entries",
         f"{money(cost)} in all" if complete else "",
     ]
     right = keys.replace("{}", shown) + " "

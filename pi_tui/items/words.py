@@ -6,6 +6,8 @@ from datetime import UTC, datetime
 
 from rich.cells import cell_len
 
+from pi_trio.text import plural
+
 __all__ = ["age", "clock", "duration", "in_rows", "money", "plural", "short_path", "tokens"]
 
 
@@ -53,11 +55,6 @@ def age(timestamp: str, now: datetime | None = None) -> str:
         return f"{minutes}m"
     hours = minutes // 60
     return f"{hours}h" if hours < 48 else f"{hours // 24}d"
-
-
-def plural(count: int, noun: str) -> str:
-    """`1 tool`, `3 tools`."""
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def in_rows(parts: str, width: int) -> list[str]:

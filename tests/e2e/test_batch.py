@@ -40,6 +40,17 @@ def test_every_task_has_its_result(program, stub) -> None:
     assert len(program.sessions()) == 3
 
 
+def test_a_broken_models_file_is_told(program, stub) -> None:
+    """Its tasks may ask another model than was meant."""
+    _write(program, 1)
+    (program.agent_dir / "models.json").write_text("[]")
+    done = program.run("batch", "tasks.jsonl", "--demo")
+    assert (done.returncode, done.stderr) == (
+        0,
+        f"pi-trio: {program.agent_dir}/models.json:1: the file must be a JSON object\n",
+    )
+
+
 def test_one_that_fails_stops_no_other(program, stub) -> None:
     """HL-02"""
     _write(program, 3)
@@ -52,6 +63,7 @@ def test_one_that_fails_stops_no_other(program, stub) -> None:
     assert "that key is not known" in _results(program)[1]["error"]
     again = program.run("batch", "tasks.jsonl")
     assert again.returncode == 1
+    assert again.stdout.startswith("3 tasks, all done already, 1 of them failed: ")
     assert len(stub.requests) == 3, "what is done is not done again"
 
 

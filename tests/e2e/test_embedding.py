@@ -16,7 +16,16 @@ import trio
 import trio.testing
 
 import pi_trio
-from pi_trio import Agent, AgentHarness, HarnessOptions, Hooks, UsageError, function_tool
+from pi_trio import (
+    Agent,
+    AgentHarness,
+    HarnessOptions,
+    Hooks,
+    Session,
+    UsageError,
+    function_tool,
+    open_harness,
+)
 from pi_trio.llm.demo import MODEL as DEMO
 from pi_trio.llm.demo import stream
 
@@ -77,6 +86,28 @@ def test_tools_are_tools_with_names_of_their_own() -> None:
             make([look])
         with pytest.raises(UsageError, match="two tools have the name 'look'"):
             make([function_tool(look), function_tool(look)])
+
+
+def test_what_is_offered_is_one_of_the_tools() -> None:
+    def look() -> str:
+        """Looks."""
+        return ""
+
+    tools = [function_tool(look)]
+    agent = Agent(model=DEMO, stream_fn=stream, tools=tools, active_tool_names=("look", "look"))
+    assert agent.active_tool_names == ("look",)
+    with pytest.raises(UsageError, match="there is no tool 'nosuch'; there are: look"):
+        Agent(model=DEMO, stream_fn=stream, tools=tools, active_tool_names=["look", "nosuch"])
+
+
+async def test_a_model_is_more_than_its_name() -> None:
+    told = r"'gpt-5' is no Model: Models\(…\).get_model finds one by its name"
+    with pytest.raises(UsageError, match=told):
+        Agent(model="gpt-5", stream_fn=stream)  # type: ignore[arg-type]
+    options = HarnessOptions(stream_function=lambda model: stream)
+    with pytest.raises(UsageError, match=told):
+        async with open_harness(Session.in_memory("/"), options, model="gpt-5"):  # type: ignore[arg-type]
+            pass
 
 
 def test_a_session_has_no_hook_for_input() -> None:

@@ -485,6 +485,26 @@ def test_a_last_line_without_an_end_counts(rpc: RpcProcess) -> None:
     assert (status, response["id"]) == (0, "x")
 
 
+def test_a_command_is_answered_also_after_the_end_of_the_input(rpc: RpcProcess, tmp_path: Path) -> None:
+    """It has begun when the input ends, and ends by itself after that."""
+    os.mkfifo(tmp_path / "fifo")
+    running = rpc.send("bash", command=f"read word < '{tmp_path}/fifo'; echo $word")
+    rpc.process.stdin.close()
+    (tmp_path / "fifo").write_text("late\n")  # waits until the command reads
+    response = rpc.response(running)
+    assert response["data"] == {"output": "late\n", "exitCode": 0, "cancelled": False, "truncated": False}
+    assert rpc.process.wait(timeout=20) == 0
+
+
+def test_a_command_that_does_not_end_is_stopped_and_answered_after_the_input(rpc: RpcProcess) -> None:
+    running = rpc.send("bash", command=SLEEP)
+    status, rest, err = rpc.end()
+    assert (status, err) == (0, "")
+    (response,) = [said for said in rest if said["type"] == "response"]
+    assert (response["id"], response["data"]["cancelled"]) == (running, True)
+    assert _running_commands() == []
+
+
 def test_the_end_of_the_input_stops_the_run(rpc: RpcProcess, program, stub) -> None:
     _sleep(rpc, stub)
     status, rest, err = rpc.end()

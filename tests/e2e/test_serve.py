@@ -49,6 +49,13 @@ def refused(program, *arguments: str) -> str:
     return done.stderr
 
 
+def test_a_broken_models_file_is_told(program) -> None:
+    (program.agent_dir / "models.json").write_text("[]")
+    with serving(program, "--demo") as (process, _):
+        told = process.stderr.readline().decode()
+        assert told == f"pi-trio: {program.agent_dir}/models.json:1: the file must be a JSON object\n"
+
+
 def test_a_script_leaves_and_the_work_goes_on(program, stub) -> None:
     """The server is told to end, and all is saved."""
     with serving(program) as (process, url):
@@ -105,7 +112,7 @@ def test_a_script_gives_up_a_server_that_does_not_come_back(program, stub) -> No
         process.wait()
         status, out, err = ended(client)
         assert (status, len(err.splitlines())) == (1, 1), err
-        assert err == f"pi-trio: there is no server at {url}; given up after 1 seconds\n"
+        assert err == f"pi-trio: there is no server at {url}; given up after 1 second\n"
         assert "trying again" in out
 
 
@@ -159,9 +166,10 @@ def until(client: subprocess.Popen[bytes], words: bytes) -> None:
 def test_two_screens_and_a_script_on_one_session(program, stub) -> None:
     with serving(program) as (process, url):
         environ = {**program.environ, "PI_TRIO_DIR": str(program.agent_dir)}
-        screens = [Terminal("--attach", url, cwd=program.project, **environ) for _ in range(2)]
+        screens = [Terminal("--attach", url, cwd=program.project, **environ)]
         try:
-            screens[0].wait_until_ready()
+            screens[0].wait_until_ready()  # before the next one, which would begin a session, too
+            screens.append(Terminal("--attach", url, cwd=program.project, **environ))
             screens[1].wait_until_ready()
             stub.says("said to ", "everybody")
             done = program.run("attach", url, piped=b"a question\n")

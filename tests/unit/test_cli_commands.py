@@ -252,6 +252,31 @@ def test_patterns(capsys: pytest.CaptureFixture[str], arguments: list[str], foun
     assert {line.split()[0] for line in lines} == found
 
 
+def test_list_shows_models_of_extensions(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (home / "extensions").mkdir(parents=True)
+    entry = {"baseUrl": "http://127.0.0.1:1", "apiKey": "k", "models": [{"id": "large"}]}
+    code = f"def extend(api):\n    api.register_provider('lent', {entry})\n"
+    (home / "extensions" / "lent.py").write_text(code)
+    (home / "extensions" / "broken.py").write_text("def extend(api):\n    raise OSError('gone')\n")
+    assert main(["models", "list", "lent"]) == 0
+    shown = capsys.readouterr()
+    row = shown.out.splitlines()[1]
+    assert (row.split()[0], row.split("  ")[-1]) == ("lent/large", "key of lent from an extension")
+    assert "broken.py:2 failed: OSError: gone" in shown.err
+    assert not (home / "sessions").exists()
+
+
+def test_broken_settings_leave_the_models_without_extensions(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    home.mkdir()
+    (home / "settings.json").write_text("{")
+    assert main(["models", "list"]) == 0
+    shown = capsys.readouterr()
+    assert "demo/demo" in shown.out
+    assert shown.err.startswith("pi-trio: without extensions: ")
+
+
 def test_list_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["models", "search", "deepseek-chat", "--json"]) == 0
     model = json.loads(capsys.readouterr().out)
@@ -277,7 +302,7 @@ def test_refresh_keeps_what_providers_list(home: Path, host: str, capsys: pytest
     assert main(["models", "refresh"]) == 1
     assert main(["models", "list", "listed"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[:3] == ["mine: 1 models", "mine: 1 models", "other: 401 Wrong key Bearer [key]"]
+    assert lines[:3] == ["mine: 1 model", "mine: 1 model", "other: 401 Wrong key Bearer [key]"]
     assert lines[4].split()[:2] == ["mine/listed", "4.1k"]
     assert "mine was asked on 20" in lines[-1]
 
@@ -298,6 +323,7 @@ def test_healthy_machine(
     assert "  ok key: groq: key from GROQ_API_KEY" in out
     assert "  ok configuration: settings.json and models.json hold no mistakes" in out
     assert "gsk-secret" not in out
+    assert "extras: images (makes large images small enough for a model) is here" in out
 
 
 def test_what_is_wrong_is_told_with_what_to_do(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -335,6 +361,22 @@ def test_the_screens_own_files_are_looked_at(home: Path, capsys: pytest.CaptureF
     keys.write_text("{")
     assert main(["doctor"]) == 1
     assert f"BAD screen: {keys}: cannot be read as key bindings" in capsys.readouterr().out
+
+
+def test_the_doctor_knows_what_extensions_bring_and_what_fails_in_them(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (home / "extensions").mkdir(parents=True)
+    entry = {"baseUrl": "http://127.0.0.1:1", "apiKey": "k", "models": [{"id": "large"}]}
+    code = f"def extend(api):\n    api.register_provider('lent', {entry})\n"
+    (home / "extensions" / "lent.py").write_text(code)
+    (home / "extensions" / "broken.py").write_text("def extend(api):\n    raise OSError('gone')\n")
+    (home / "settings.json").write_text('{"defaultProvider": "lent", "defaultModel": "large"}')
+    assert main(["doctor"]) == 0
+    out = capsys.readouterr().out
+    assert "  ok key: lent: key of lent from an extension" in out
+    assert "  ok model: lent/large, " in out
+    assert "broken.py:2 failed: OSError: gone" in out
 
 
 def test_broken_settings_do_not_stop_the_doctor(home: Path, capsys: pytest.CaptureFixture[str]) -> None:

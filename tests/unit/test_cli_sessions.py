@@ -52,8 +52,11 @@ def test_list_and_search(session: Session, capsys: pytest.CaptureFixture[str]) -
     assert capsys.readouterr().out == f"{line}\n"
     assert run("search", "TOKENIZER", "parser") == 0
     assert "It was the *tokenizer*." in capsys.readouterr().out
-    assert run("search", "nowhere") == 1
-    assert capsys.readouterr().out == ""
+    assert run("search", "no where", "parser") == 1
+    shown = capsys.readouterr()
+    assert (shown.out, shown.err) == ("", "pi-trio: no session of this directory has 'no where' 'parser'\n")
+    assert run("search", "nowhere", "--all") == 1
+    assert capsys.readouterr().err == "pi-trio: no session has 'nowhere'\n"
     assert run("list", "--all", "--json") == 0
     data = json.loads(capsys.readouterr().out)
     assert (data["id"], data["path"], data["cwd"]) == (session.id, str(session.path), session.cwd)
@@ -225,3 +228,19 @@ def test_check_looks_at_all_of_the_directory(
     damaged.write_text("nonsense\n")
     assert run("check") == 1
     assert f"{damaged}:1: " in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("command", [(), ("list",), ("search", "x"), ("check",), ("show", "x")])
+def test_a_session_dir_that_is_not_there_is_a_mistake(
+    project: SessionRepository, capsys: pytest.CaptureFixture[str], command: tuple[str, ...]
+) -> None:
+    assert run("--session-dir", "typo", *command) == 2
+    assert capsys.readouterr().err == f"pi-trio: there is no folder {project.cwd}/typo\n"
+
+
+def test_an_import_makes_the_session_dir(
+    project: SessionRepository, session: Session, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("import-pi", "--session-dir", "new", str(session.path)) == 0
+    assert run("list", "--session-dir", "new") == 0
+    assert session.id in capsys.readouterr().out

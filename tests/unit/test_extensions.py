@@ -552,6 +552,26 @@ async def test_a_provider_that_models_json_could_not_have_is_refused(folder: Pat
             session.runtime.registry.get_model("x/y")
 
 
+async def test_a_session_begins_with_a_model_that_an_extension_brings(folder: Path) -> None:
+    entry = {"baseUrl": "http://127.0.0.1:1", "apiKey": "k", "models": [{"id": "large", "reasoning": True}]}
+    (folder / "lent.py").write_text(f"def extend(api):\n    api.register_provider('lent', {entry})\n")
+    async with session_of(folder, demo=False, model="lent/large:high") as session:
+        snapshot = await session.runtime.snapshot(session.id)
+        assert (snapshot.model.reference, snapshot.thinking_level) == ("lent/large", "high")
+        assert "key of lent from an extension" in snapshot.notice
+
+
+async def test_a_session_whose_model_there_is_not_is_not_open(folder: Path) -> None:
+    (folder / "none.py").write_text("def extend(api):\n    pass\n")
+    root = folder.parents[1]
+    async with open_runtime(
+        RuntimeConfig(cwd=root / "project", agent_dir=root / "agent", model="nosuch")
+    ) as runtime:
+        with pytest.raises(ConfigError, match="There is no model 'nosuch'"):
+            await runtime.new_session()
+        assert runtime.open_sessions == []
+
+
 async def test_without_extensions_nothing_listens(folder: Path) -> None:
     async with session_of(folder) as session:
         assert isinstance(session.harness.options.hooks.before_tool_call.__self__, Gate)

@@ -114,6 +114,22 @@ def test_a_dry_run_lists_and_does_nothing(pi: Path, config: RuntimeConfig) -> No
     assert not config.agent_dir.exists()
 
 
+def test_a_dry_run_counts_two_files_of_one_id_as_the_import_does(pi: Path, config: RuntimeConfig) -> None:
+    _write(pi / "sessions" / "--p--" / "b.jsonl", HEADER)
+    _write(pi / "sessions" / "--q--" / "c.jsonl", HEADER)
+    told = import_pi(pi, config, dry_run=True)
+    assert f"session {pi}/sessions/--p--/b.jsonl: there already" in told
+    assert [line for line in told if line.startswith("sessions ")] == [
+        "sessions to be copied: 1",
+        "sessions there already: 2",
+    ]
+    done = import_pi(pi, config)
+    assert [line for line in done if line.startswith("sessions ")] == [
+        "sessions copied: 1",
+        "sessions there already: 2",
+    ]
+
+
 def test_files_are_for_their_owner_only(pi: Path, config: RuntimeConfig) -> None:
     """SE-06"""
     before = os.umask(0)

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import os
 import re
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from pi_trio.errors import SessionError
+from pi_trio.errors import SessionError, SessionExistsError, SessionLockedError
 from pi_trio.messages import AssistantMessage, TextContent, UserMessage
 from pi_trio.session.entries import MessageEntry, SessionInfoEntry
 from pi_trio.session.repository import SessionRepository, folder_name
@@ -169,3 +171,63 @@ def test_damaged_lines_and_times_do_not_spoil_a_list(agent_dir: Path, tmp_path: 
     summary = repository.list()[0]
     assert (summary.name, summary.first_message) == (None, "")
     assert summary.modified.timestamp() == 1_000_000_000
+
+
+def begun_twice(agent_dir: Path, first: str | Path, second: str | Path) -> tuple[Session, Session]:
+    """A session that two programs began before either made a file of it."""
+    repositories = [SessionRepository(agent_dir, each) for each in (first, second)]
+    assert [each.path_of("two") for each in repositories] == [None, None]
+    ours, theirs = (each.create(session_id="two") for each in repositories)
+    return ours, theirs
+
+
+def test_a_chosen_id_is_the_first_ones_that_says_something(agent_dir: Path, tmp_path: Path) -> None:
+    """Also in another directory: an id names one session, wherever it is asked for."""
+    (tmp_path / "other").mkdir()
+    ours, theirs = begun_twice(agent_dir, tmp_path, tmp_path / "other")
+    ours.append(user("a"))
+    with pytest.raises(SessionLockedError, match="is open for writing elsewhere"):
+        theirs.append(user("b"))
+    assert theirs.path is not None
+    assert not theirs.path.exists()
+    assert [each.id for each in SessionRepository(agent_dir, tmp_path).list(everywhere=True)] == ["two"]
+    ours.append(user("c"))
+    ours.close()
+
+
+def test_a_chosen_id_that_is_taken_and_let_go_is_taken(agent_dir: Path, tmp_path: Path) -> None:
+    ours, theirs = begun_twice(agent_dir, tmp_path, tmp_path)
+    ours.append(user("a"))
+    ours.close()
+    with pytest.raises(SessionExistsError, match="another program has just made"):
+        theirs.append(user("b"))
+    assert theirs.heads == []
+
+
+def test_an_id_that_another_one_ends_with_is_free(agent_dir: Path, tmp_path: Path) -> None:
+    repository = SessionRepository(agent_dir, tmp_path)
+    for each in ("one_two", "two"):
+        session = repository.create(session_id=each)
+        session.append(user(each))
+        session.close()
+    assert {each.id for each in repository.list()} == {"one_two", "two"}
+
+
+def test_of_programs_that_begin_one_id_at_once_one_makes_it(agent_dir: Path, tmp_path: Path) -> None:
+    """In threads, whose descriptors lock each other out as those of processes do."""
+    sessions = [SessionRepository(agent_dir, tmp_path).create(session_id="many") for _ in range(8)]
+    together = threading.Barrier(len(sessions))
+
+    def said(session: Session) -> bool:
+        together.wait()
+        try:
+            session.append(user("hello"))
+        except SessionError:
+            return False
+        return True
+
+    with ThreadPoolExecutor(len(sessions)) as pool:
+        assert sum(pool.map(said, sessions)) == 1
+    for each in sessions:
+        each.close()
+    assert SessionRepository(agent_dir, tmp_path).count() == 1

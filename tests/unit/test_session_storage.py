@@ -136,7 +136,7 @@ def test_lines_of_a_program_that_does_not_lock_are_kept_apart(saved: Session) ->
     assert saved.raw(mine.id)["message"]["content"][0]["text"] == "mine"
     assert saved.raw("ffff0000")["message"]["content"] == "from elsewhere"
     assert saved.get_leaf_id() == mine.id
-    assert saved.findings == ["1 entries were added by another program"]
+    assert saved.findings == ["1 entry came from another program"]
     saved.close()
     assert [head.id for head in Session.open(saved.path).heads][1:] == ["ffff0000", mine.id]
 

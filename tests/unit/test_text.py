@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pi_trio.text import printed, sanitise, settled, without_controls
+from pi_trio.text import plural, printed, sanitise, settled, without_controls
 
 ACTS = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
@@ -105,3 +105,15 @@ def test_long_lines_of_introducers_take_linear_time():
     """Quadratic scanning would exceed the test's time limit by far."""
     for introducer in ("\x1b]", "\x9d", "\x1bP", "\x1b[", "\r", "\x08"):
         assert not ACTS.search(sanitise(introducer * 400_000 + "x"))
+
+
+def test_one_is_no_plural():
+    counts = [(1, "second"), (1.0, "second"), (2.5, "second"), (0, "entry"), (1, "entry"), (3, "more line")]
+    assert [plural(count, noun) for count, noun in counts] == [
+        "1 second",
+        "1 second",
+        "2.5 seconds",
+        "0 entries",
+        "1 entry",
+        "3 more lines",
+    ]

@@ -24,7 +24,9 @@ from pi_trio.cli.signals import until_signal
 from pi_trio.cli.status import FAILED, OK, ended_by
 from pi_trio.cli.words import say, tell
 from pi_trio.errors import PiError, UsageError
+from pi_trio.llm.registry import Models
 from pi_trio.resources.paths import absolute
+from pi_trio.text import plural
 
 __all__ = ["run"]
 
@@ -94,8 +96,11 @@ def _engine(namespace: argparse.Namespace) -> Engine:
     if (namespace.engine == "dask") != (namespace.scheduler is not None):
         raise UsageError("--engine dask and --scheduler ADDRESS go together")
     schema = AnswerSchema.load(absolute(namespace.output_schema)) if namespace.output_schema else None
+    config = runtime_config(namespace)
+    for finding in (*config.findings, *map(str, Models(config.agent_dir).findings)):
+        tell(finding)
     work = Work(
-        config=runtime_config(namespace),
+        config=config,
         schema=None if schema is None else schema.document,
         timeout=namespace.timeout,
     )
@@ -125,7 +130,7 @@ def _beside(named: str | None, file: Path, suffix: str) -> Path:
 
 
 async def _batch(tasks: Sequence[Task], results: Results, engine: Engine) -> int:
-    bar = _Bar(len(tasks))
+    bar, before = _Bar(len(tasks)), len(results.statuses)
 
     async def deliver(result: Mapping[str, Any]) -> None:
         await trio.to_thread.run_sync(results.add, result)
@@ -144,7 +149,8 @@ async def _batch(tasks: Sequence[Task], results: Results, engine: Engine) -> int
     finally:
         bar.end()
     failed = sum(status != OK for status in results.statuses.values())
-    say(f"{len(tasks)} tasks, {failed} of them failed: {results.path}")
+    done = ", all done already" if before == len(tasks) else ""
+    say(f"{plural(len(tasks), 'task')}{done}, {failed} of them failed: {results.path}")
     return FAILED if failed else OK
 
 

@@ -30,9 +30,12 @@ Read: TypeAlias = Callable[[], Awaitable[bytes | None]]
 _MANY = 8
 """How many long commands run at a time; further ones wait, and what comes after them."""
 
+_LAST_SECONDS = 2.0
+"""What a long command still has when the input has ended; then it is stopped, and answered so."""
+
 
 async def serve(runtime: LocalRuntime, session_id: str, read: Read, write: Write) -> None:
-    """Do what the lines say, in this session first, until there are no more.
+    """Do what the lines say, in this session first, until there are no more and all are answered.
 
     Then, or cancelled, the run is stopped and its last events are written. Raises
     `BrokenPipeError` if nobody reads any more.
@@ -42,13 +45,25 @@ async def serve(runtime: LocalRuntime, session_id: str, read: Read, write: Write
     try:
         async with plain_nursery() as nursery:
             nursery.start_soon(client.outgoing.pass_on)
-            await _Dispatcher(client, nursery).follow(read)
+            async with plain_nursery() as long:
+                await _Dispatcher(client, long).follow(read)
+                long.cancel_scope.deadline = trio.current_time() + _LAST_SECONDS + GOODBYE_SECONDS
+                nursery.start_soon(_stop_later, client)
             nursery.cancel_scope.cancel()
     finally:
         with trio.move_on_after(GOODBYE_SECONDS, shield=True):
-            await runtime.abort_shell(client.session_id)
-            await runtime.abort(client.session_id)
+            await _stop(client)
             await client.outgoing.send()
+
+
+async def _stop(client: Client) -> None:
+    await client.runtime.abort_shell(client.session_id)
+    await client.runtime.abort(client.session_id)
+
+
+async def _stop_later(client: Client) -> None:
+    await trio.sleep(_LAST_SECONDS)
+    await _stop(client)
 
 
 class _Dispatcher:

@@ -58,7 +58,8 @@ class _Page:
         yield '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         yield f"<title>{title}</title><style>{style}</style></head>\n"
         yield f'<body data-leaf="{escape(self._leaf_id or "")}"><aside><header><h1>{title}</h1>\n'
-        yield f"<p>{about} · {len(seen):,} entries</p>\n"
+        count = "1 entry" if len(seen) == 1 else f"{len(seen):,} entries"
+        yield f"<p>{about} · {count}</p>\n"
         yield '<input type="search" placeholder="Search  ( / )" aria-label="Search">\n'
         yield '<label><input type="checkbox"> records</label></header><nav>\n'
         for entry, depth, shown in seen:
