@@ -34,6 +34,15 @@ async def _list(screen) -> SessionsScreen:
     return screen.app.screen
 
 
+async def test_what_was_typed_first_counts_first_in_the_list(open_screen):
+    async with open_screen() as screen:
+        _keep(screen, "one", "two", "three")
+        await _list(screen)
+        screen.burst(*"two", "backspace", *"ox", "backspace", "down", "enter", *"and then")
+        await screen.until(lambda: screen.prompt.text == "and then")
+        assert screen.main.live.id == "session-2"
+
+
 async def test_a_session_in_the_background_goes_on_and_its_state_is_seen(open_screen):
     async with open_screen(size=(160, 40)) as screen:
         await screen.send("wait for it")
