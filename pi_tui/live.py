@@ -131,12 +131,12 @@ class LiveSession:
         """At once, whichever event comes when."""
         self.store.queue = (await self._bridge.call(lambda runtime: runtime.snapshot(self.id))).queue
 
-    async def abort(self) -> list[str]:
-        """Stop the run, and hand back the texts that wait, with the store up to date."""
+    async def abort(self) -> tuple[list[str], list[str]]:
+        """Stop the run, with the store up to date; the texts that it had taken, and those that wait."""
         await self._bridge.call(lambda runtime: runtime.abort(self.id))
         waiting = await self.take_queue()
         self._subscription.flush()
-        return [*await self.take_returned(), *waiting]
+        return await self.take_returned(), waiting
 
     async def abort_summary(self) -> None:
         """Stop the summary that is being made; what waits goes on waiting."""

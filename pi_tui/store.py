@@ -55,6 +55,7 @@ from pi_trio.messages import (
 )
 from pi_trio.remote.interface import SessionInfo, Snapshot
 from pi_trio.remote.offers import Surroundings
+from pi_trio.session.facts import TURN_END
 from pi_trio.session.scan import head_of
 from pi_trio.session.tree import EntryHead
 from pi_tui.bodies import (
@@ -119,6 +120,8 @@ class SessionStore:
         self.mode = snapshot.mode
         self.notice = snapshot.notice
         self.running = snapshot.running
+        self.turn_begun = snapshot.running
+        """Whether something has come into the conversation since a turn was to begin."""
         self.run_started = self.clock()
         self.queue: QueueUpdate = snapshot.queue
         self.retry: Retry | None = None
@@ -248,7 +251,7 @@ class SessionStore:
         match event:
             case AgentStart():
                 self.running, self.run_started = True, self.clock()
-                self.interrupted = False
+                self.interrupted = self.turn_begun = False
             case AgentEnd():
                 self._drop_live()
                 self.retry = None
@@ -355,6 +358,7 @@ class SessionStore:
             self._make_room()
             return
         self.interrupted = False
+        self.turn_begun = head.type == "message" or (self.turn_begun and head.detail != TURN_END)
         if head.detail == "assistant":
             self._drop_live()
         elif head.detail == "bashExecution":

@@ -429,19 +429,25 @@ class Work:
         started = live.store.clock()
         try:
             async with self._sending:  # a text that is on its way is stopped with what it starts
-                turn = live.store.turn_number
-                texts = await live.abort()
+                turn, begun = live.store.turn_number, live.store.turn_begun
+                taken, waiting = await live.abort()
         finally:
             live.stopping = False
         took = (live.store.clock() - started) * 1000
-        self.give_back(live, texts)
+        self.give_back(live, [*taken, *waiting])
+        if taken and not begun and live.store.turn_number == turn:  # room was being made for it
+            self._say_stopped(live, f"■ You stopped before turn {turn + 1} began: the prompt is back.")
+            return
         said = f"■ You stopped turn {turn}. {took:.0f} ms."
         unanswered = live.store.items.unanswered if withdraw else None
         if unanswered is not None and self._view.prompt.can_have_back(unanswered[1]):
             moved = await live.navigate(unanswered[0])
             self.give_back(live, [moved.text])
             said = f"■ You stopped turn {turn}. Nothing had come of it: the prompt is back."
-        if live.store.items[-1].text != said:  # who hesitates reads it once
+        self._say_stopped(live, said)
+
+    def _say_stopped(self, live: LiveSession, said: str) -> None:
+        if not live.store.items or live.store.items[-1].text != said:  # who hesitates reads it once
             live.store.say(said)
         self._view.sync()
 
