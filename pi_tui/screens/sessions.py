@@ -125,14 +125,15 @@ class SessionsScreen(Composed[Choice | None]):
         if self._by_thread and not self._words:
             self._show(threaded(kept))
         else:
-            self._show([SessionRow.of(each) for each in kept])
+            nothing = "nothing has these words" + ("" if self._everywhere else ", in this folder")
+            self._show([SessionRow.of(each) for each in kept], nothing)
         self._tell_title(str(len(self._rows)))
 
-    def _show(self, files: Sequence[SessionRow]) -> None:
+    def _show(self, files: Sequence[SessionRow], nothing: str = "") -> None:
         open_ids = {live.id for live in self._opened}
         found = {row.id: row.excerpt for row in files}
         self._rows = [*self._open_rows(found), *(row for row in files if row.id not in open_ids)]
-        self._list.show(self._rows)
+        self._list.show(self._rows, nothing)
         self._look()
 
     def _open_rows(self, found: Mapping[str, str]) -> list[SessionRow]:

@@ -43,6 +43,18 @@ async def test_what_was_typed_first_counts_first_in_the_list(open_screen):
         assert screen.main.live.id == "session-2"
 
 
+async def test_a_search_that_finds_nothing_says_so(open_screen):
+    async with open_screen() as screen:
+        await _list(screen)
+        screen.burst(*"zebra")
+        await screen.until(screen.sees("nothing has these words, in this folder"))
+        await screen.press("tab")
+        await screen.until(lambda: "nothing has these words, in" not in screen.text())
+        assert screen.sees("nothing has these words")()
+        await screen.press("escape")
+        await screen.until(lambda: "nothing has these words" not in screen.text())
+
+
 async def test_a_session_in_the_background_goes_on_and_its_state_is_seen(open_screen):
     async with open_screen(size=(160, 40)) as screen:
         await screen.send("wait for it")
