@@ -8,7 +8,7 @@ an item's own, and `structure` when items were replaced rather than appended.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, assert_never
 
 from attrs import evolve
@@ -53,7 +53,7 @@ from pi_trio.messages import (
     UserMessage,
     text_of,
 )
-from pi_trio.remote.interface import SessionInfo, Snapshot
+from pi_trio.remote.interface import CommandInfo, SessionInfo, Snapshot
 from pi_trio.remote.offers import Surroundings
 from pi_trio.session.facts import TURN_END
 from pi_trio.session.scan import head_of
@@ -107,6 +107,7 @@ class SessionStore:
         self._waiting: list[Envelope] = []
         self.shell: Shell | None = None
         self.surroundings: Surroundings | None = None
+        self.commands: Sequence[CommandInfo] | None = None
         self.lost: ConnectionChanged | None = None
         self.reset(snapshot)
 
@@ -196,6 +197,11 @@ class SessionStore:
     def look_around(self, surroundings: Surroundings | None) -> None:
         """Take in what there is around the session."""
         self.surroundings = surroundings
+        self._renew_welcome()
+
+    def learn_commands(self, commands: Sequence[CommandInfo]) -> None:
+        """Take in what may follow a slash."""
+        self.commands = commands
         self._renew_welcome()
 
     def _renew_welcome(self) -> None:

@@ -279,7 +279,9 @@ class Work:
         self._view.sync()
 
     async def _learn_commands(self) -> None:
-        self.commands = await self._now.commands()
+        live = self._now
+        self.commands = await live.commands()
+        live.store.learn_commands(self.commands)
         self._view.find_hints()
 
     async def new_session(self) -> None:

@@ -461,6 +461,9 @@ class FakeRuntime:
             pi="/home/.pi/agent: 2 sessions",
         )
 
+    async def import_pi(self, *, dry_run: bool) -> Sequence[str]:
+        return ["There is nothing to import."]
+
     async def doctor(self, session_id: str) -> Sequence[str]:
         return ["  ok versions: all"]
 

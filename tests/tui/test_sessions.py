@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 
 import pytest
-from fake_runtime import conversation
+from fake_runtime import FakeRuntime, conversation
 
 from pi_trio.approval import Question
 from pi_trio.remote.offers import KeptSession
 from pi_tui.screens.sessions import SessionsScreen
+from pi_tui.widgets.hints import Hints
 
 pytestmark = pytest.mark.asyncio
 
@@ -276,6 +277,22 @@ async def test_the_first_screen_tells_the_place(open_screen):
             "/doctor  check this machine",
         ):
             await screen.until(screen.sees(fact))
+
+
+async def test_the_first_screen_offers_only_what_is_possible(open_screen, monkeypatch):
+    """Of a server's sessions, whose keys are the server's own: completion does not offer it either."""
+
+    class OfServer(FakeRuntime):
+        key_places = None
+        doctor = None
+
+    monkeypatch.setattr("fake_runtime.FakeRuntime", OfServer)
+    async with open_screen(size=(80, 24)) as screen:
+        await screen.until(lambda: "/login" not in screen.text())
+        assert "/doctor" not in screen.text()
+        assert screen.sees("/model      other models, local ones      /import pi")()
+        await screen.write("/lo")
+        assert "/login" not in screen.main.query_one(Hints).lines
 
 
 @pytest.mark.command("resume")
