@@ -210,6 +210,7 @@ class FakeRuntime:
         if session.scope is not None:
             raise BusyError("a run is in progress")
         self.log.append(f"prompt {text}")
+        text = text.replace("/review", "Please review mute")
         self.images += [image.mime_type for image in images]
         session.scope, session.idle = trio.CancelScope(), trio.Event()
         self._nursery.start_soon(self._run, session, session.scope, UserMessage.of(text, images))
