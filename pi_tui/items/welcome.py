@@ -32,12 +32,9 @@ _DEMO_SUGGESTIONS = ("list . and run `ls -la`", "run `sleep 5`", "/tour")
 _TOUR = ": two minutes, demo model, offline, free"
 
 _COMMANDS = (
-    ("/login", "paste a key"),
-    ("/model", "other models, local ones"),
-    ("/import pi", "bring over sessions and keys"),
-    ("/doctor", "check this machine"),
-    ("/resume", "an earlier session"),
-    ("/trust", "this folder's resources"),
+    (("/login", "paste a key"), ("/model", "other models, local ones")),
+    (("/import pi", "bring over sessions and keys"), ("/doctor", "check this machine")),
+    (("/resume", "an earlier session"), ("/trust", "this folder's resources")),
 )
 
 
@@ -81,8 +78,7 @@ def welcome(store: SessionStore, look: Look) -> list[Strip]:
         about = _TOUR if suggestion == "/tour" else ""
         strips.append(line(look.width, [(f"{number}  ", accent), (suggestion, text), (about, muted)]))
     strips += [line(look.width, [("   (a number fills the prompt; Enter sends)", muted)]), _blank(look)]
-    offered = _offered(store.commands)
-    return strips + [strip for at in range(0, len(offered), 2) for strip in _row(offered[at : at + 2], look)]
+    return strips + [strip for row in _offered(store.commands) for strip in _row(row, look)]
 
 
 def _heading(where: list[Span], about: Span, look: Look) -> list[Strip]:
@@ -108,10 +104,10 @@ def _also(around: Surroundings | None, home: str) -> Iterator[str]:
             yield f"pi in {short_path(around.pi, home)}"
 
 
-def _offered(commands: Sequence[CommandInfo] | None) -> list[tuple[str, str]]:
-    """Those that are possible here; all as long as that is not known."""
+def _offered(commands: Sequence[CommandInfo] | None) -> list[list[tuple[str, str]]]:
+    """The rows of those that are possible here; all as long as that is not known."""
     names = {f"/{each.name}" for each in commands or ()}
-    return [each for each in _COMMANDS if commands is None or each[0].split()[0] in names]
+    return [[each for each in row if commands is None or each[0].split()[0] in names] for row in _COMMANDS]
 
 
 def _row(row: Sequence[tuple[str, str]], look: Look) -> list[Strip]:
