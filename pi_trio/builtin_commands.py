@@ -6,7 +6,7 @@ What not every runtime can do is asked for with a small protocol; without it the
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 from pi_trio.approval import GateMode
 from pi_trio.commands import Command, CommandContext, Commands, Complete, Run
@@ -238,7 +238,10 @@ async def _import(context: CommandContext, arguments: str) -> None:
         raise UsageError("What can be imported is pi's directory: /import pi, or /import pi --dry-run.")
     if not isinstance(context.runtime, _Imports):
         raise _missing("/import")
-    lines = await context.runtime.import_pi(dry_run=len(words) > 1)
+    lines = [*await context.runtime.import_pi(dry_run=len(words) > 1)]
+    keys_came = any(line.startswith("key of ") and line.endswith(": copied") for line in lines)
+    if keys_came and (await context.runtime.snapshot(context.session_id)).model.provider == demo.PROVIDER:
+        lines.append("The demo model still answers here: /model chooses one that a key is for.")
     context.tell("\n".join(lines))
 
 
@@ -309,10 +312,17 @@ async def _quit(context: CommandContext, _arguments: str) -> None:
 
 
 def _command(
-    name: str, description: str, run: Run, hint: str = "", complete: Complete | None = None
+    name: str,
+    description: str,
+    run: Run,
+    hint: str = "",
+    complete: Complete | None = None,
+    needs: type[Any] = object,
 ) -> Command:
     info = CommandInfo(name, description, "builtin", hint)
-    return Command(info, run) if complete is None else Command(info, run, complete)
+    if complete is None:
+        return Command(info, run, needs=needs)
+    return Command(info, run, complete, needs)
 
 
 def builtin_commands() -> Commands:
@@ -335,10 +345,16 @@ def builtin_commands() -> Commands:
             _command("fork", "a new session up to before a prompt", _fork, "N", _prompt_numbers),
             _command("clone", "a new session that begins as this one is", _clone),
             _command("compact", "replace older messages by a summary", _compact, "[INSTRUCTIONS]"),
-            _command("export", "write the session to an .html, .md or .jsonl file", _export, "[PATH]"),
-            _command("import", "bring in what pi has", _import, "pi [--dry-run]"),
-            _command("login", "store the key of a provider", _login, "[PROVIDER]", _login_choices),
-            _command("doctor", "look at everything that a start needs", _doctor),
+            _command(
+                "export",
+                "write the session to an .html, .md or .jsonl file",
+                _export,
+                "[PATH]",
+                needs=_Exports,
+            ),
+            _command("import", "bring in what pi has", _import, "pi [--dry-run]", needs=_Imports),
+            _command("login", "store the key of a provider", _login, "[PROVIDER]", _login_choices, KeepsKeys),
+            _command("doctor", "look at everything that a start needs", _doctor, needs=_Examines),
             _command("tour", "two minutes with the demo model: offline and free", _tour),
             _command("reload", "read settings, resources and extensions again", _reload),
             _command("trust", "this folder's own resources", _trust, "[yes|no|parent]", _trust_choices),

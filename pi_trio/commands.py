@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from typing import Literal, Protocol, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias
 
 from attrs import field, frozen
 
@@ -61,11 +61,15 @@ async def _no_choices(_context: CommandContext) -> Sequence[str]:
 
 @frozen
 class Command:
-    """A built-in command. `run` gets what follows the name and raises `PiError`s."""
+    """A built-in command. `run` gets what follows the name and raises `PiError`s.
+
+    `needs` is the protocol of what a runtime must offer besides `Runtime` for it to be possible.
+    """
 
     info: CommandInfo
     run: Run
     complete: Complete = field(default=_no_choices)
+    needs: type[Any] = object
 
 
 class Commands:
@@ -80,8 +84,9 @@ class Commands:
         return self._builtins
 
     async def all(self, context: CommandContext) -> list[CommandInfo]:
-        """All commands of the session: built-in ones, then extensions, templates and skills."""
-        own = [command.info for command in self._builtins.values()]
+        """All commands that are possible: built-in ones, then extensions, templates and skills."""
+        builtins, runtime = self._builtins.values(), context.runtime
+        own = [command.info for command in builtins if isinstance(runtime, command.needs)]
         return [*own, *await self._others(context)]
 
     async def complete(self, context: CommandContext, line: str) -> list[str]:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from attrs import frozen
 
 from pi_trio.session.tree import EntryHead
+from pi_trio.session.withdrawn import withdrawn
 
 __all__ = ["PromptNode", "prompt_tree"]
 
@@ -22,9 +23,12 @@ class PromptNode:
 
 
 def prompt_tree(heads: Sequence[EntryHead], leaf_id: str | None) -> list[PromptNode]:
-    """The prompts, each before those that follow it. `active` are those on the way to the leaf."""
-    above = _prompts_above(heads)
-    prompts = [head.id for head in heads if _is_prompt(head)]
+    """The prompts, each before those that follow it. `active` are those on the way to the leaf.
+
+    Those that are withdrawn are left out.
+    """
+    above, gone = _prompts_above(heads), withdrawn(heads, leaf_id)
+    prompts = [head.id for head in heads if _is_prompt(head) and head.id not in gone]
     numbers = {each: number for number, each in enumerate(prompts, 1)}
     parents = {head.id: above.get(head.parent_id or "") for head in heads if head.id in numbers}
     children: dict[str | None, list[str]] = {}

@@ -146,6 +146,7 @@ VIEW_COMMANDS = (
         CommandInfo("settings", "show or change the settings", "builtin", "[KEY [VALUE|default]]"),
         _settings,
         _setting_names,
+        HasSettings,
     ),
     Command(CommandInfo("theme", "the colours of the screen", "builtin", "[NAME]"), _theme),
     Command(
@@ -153,6 +154,8 @@ VIEW_COMMANDS = (
         _mouse,
         _on_off,
     ),
-    Command(CommandInfo("context", "what fills the model's window", "builtin"), _context),
+    Command(
+        CommandInfo("context", "what fills the model's window", "builtin"), _context, needs=HasContextUse
+    ),
 )
 """In the order in which they are listed."""

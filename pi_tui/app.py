@@ -17,6 +17,7 @@ from pi_trio.errors import PiError
 from pi_tui.attention import Attention
 from pi_tui.bridge import Bridge, OpenRuntime
 from pi_tui.history import PromptHistory
+from pi_tui.screens.dialog import Composed
 from pi_tui.screens.main import MainScreen
 from pi_tui.theme import Theme, bundled_folder
 from pi_tui.theme_choice import Themes
@@ -128,7 +129,12 @@ class PiApp(App[None]):
             if not self._started and not event.is_forwarded:
                 self._typed_early.append(event)
                 return
+            if isinstance(event, events.Key) and not event.is_forwarded and await self._dialog_takes(event):
+                return
         await super().on_event(event)
+
+    async def _dialog_takes(self, event: events.Key) -> bool:
+        return isinstance(self.screen, Composed) and await self.screen.take_key(event)
 
     async def _start(self) -> None:
         self._started = True

@@ -95,18 +95,19 @@ class Bridge:
         self._to_trio(lambda: self._start(command, result))
         return await result
 
-    async def call_revocable(self, command: Callable[[Runtime], Awaitable[object]]) -> None:
+    async def call_revocable(self, command: Callable[[Runtime], Awaitable[T]]) -> T | None:
         """The same for a command that is cancelled with the call, as far as it is not carried out yet."""
         import trio
 
         scope = trio.CancelScope()
 
-        async def revocable(runtime: Runtime) -> None:
+        async def revocable(runtime: Runtime) -> T | None:
             with scope:
-                await command(runtime)
+                return await command(runtime)
+            return None
 
         try:
-            await self.call(revocable)
+            return await self.call(revocable)
         except asyncio.CancelledError:
             self._to_trio(scope.cancel)
             raise

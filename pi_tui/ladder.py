@@ -37,10 +37,10 @@ class Situation:
 
     `unsent` says that texts wait for their server to be there again, `listing` that completions
     are shown, `searching` that the pane is searched, `finding` that something is looked for in the
-    stream, `selected` that text is selected, and `owed` that an empty Enter would continue the
-    turn. `summarising` goes with or without a run, `shell` is a command of the user. `in_queue`:
-    the keys go to the messages that wait; `editing`: one of them is in the prompt. The pane is
-    `reading` when the cursor is in the stream.
+    stream, `selected` that text is selected, `stoppable` that the call in the tool pane runs, and
+    `owed` that an empty Enter would continue the turn. `summarising` goes with or without a run,
+    `shell` is a command of the user. `in_queue`: the keys go to the messages that wait; `editing`:
+    one of them is in the prompt. The pane is `reading` when the cursor is in the stream.
     """
 
     pane: str = "stream"
@@ -55,6 +55,7 @@ class Situation:
     searching: bool = False
     finding: bool = False
     selected: bool = False
+    stoppable: bool = False
     owed: bool = False
     draft: bool = False
     armed: str = ""

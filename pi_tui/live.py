@@ -11,7 +11,7 @@ from pi_trio.events import QueueUpdate
 from pi_trio.hub import Envelope
 from pi_trio.llm.protocol import Model
 from pi_trio.messages import ImageContent
-from pi_trio.remote.interface import CommandInfo, Moved, Runtime
+from pi_trio.remote.interface import CommandInfo, Disposition, Moved, Runtime
 from pi_trio.resources.setting_changes import Scope, SettingInfo
 from pi_trio.session.digest import Digest
 from pi_trio.view_commands import with_settings
@@ -101,16 +101,16 @@ class LiveSession:
 
     # ---------------------------------------------------------------- commands
 
-    async def say(self, text: str, images: Sequence[ImageContent] = ()) -> None:
+    async def say(self, text: str, images: Sequence[ImageContent] = ()) -> Disposition | None:
         """Send a prompt; while a run goes on, steer it. Cancelled before it has gone out, it never will."""
         try:
-            await self._bridge.call_revocable(lambda runtime: runtime.prompt(self.id, text, images))
+            return await self._bridge.call_revocable(lambda runtime: runtime.prompt(self.id, text, images))
         except BusyError:
-            await self._bridge.call_revocable(lambda runtime: runtime.steer(self.id, text, images))
+            return await self._bridge.call_revocable(lambda runtime: runtime.steer(self.id, text, images))
 
-    async def queue(self, text: str, images: Sequence[ImageContent] = ()) -> None:
+    async def queue(self, text: str, images: Sequence[ImageContent] = ()) -> Disposition | None:
         """Have a prompt wait until the agent would stop. Cancelled, it is as with `say`."""
-        await self._bridge.call_revocable(lambda runtime: runtime.follow_up(self.id, text, images))
+        return await self._bridge.call_revocable(lambda runtime: runtime.follow_up(self.id, text, images))
 
     async def edit_queued(self, item_id: str, text: str) -> None:
         """Put another text in the place of one that waits."""
@@ -131,12 +131,12 @@ class LiveSession:
         """At once, whichever event comes when."""
         self.store.queue = (await self._bridge.call(lambda runtime: runtime.snapshot(self.id))).queue
 
-    async def abort(self) -> list[str]:
-        """Stop the run, and hand back the texts that wait, with the store up to date."""
+    async def abort(self) -> tuple[list[str], list[str]]:
+        """Stop the run, with the store up to date; the texts that it had taken, and those that wait."""
         await self._bridge.call(lambda runtime: runtime.abort(self.id))
         waiting = await self.take_queue()
         self._subscription.flush()
-        return [*await self.take_returned(), *waiting]
+        return await self.take_returned(), waiting
 
     async def abort_summary(self) -> None:
         """Stop the summary that is being made; what waits goes on waiting."""

@@ -15,6 +15,7 @@ from enum import IntEnum
 
 from attrs import define, field
 
+from pi_trio.session.facts import INBOX_FACTS, TURN_END, TURN_START
 from pi_trio.session.tree import EntryHead
 
 __all__ = ["SUBSTANCE", "TURNS", "Code", "Outline", "Segment", "letter"]
@@ -61,6 +62,9 @@ _OF_TYPE: Mapping[str, int] = {
     "compaction": Code.COMPACTION.value,
     "usage": Code.USAGE.value,
 }
+_ASIDE = INBOX_FACTS | {TURN_START, TURN_END}
+"""Records that no context and no choice of a branch depends on."""
+
 _SAID, _TURN_END, _RECORD = Code.SAID.value, Code.TURN_END.value, Code.RECORD.value
 
 
@@ -227,6 +231,13 @@ class Outline:
             at = self.place(path[-1].parent_id)
         return path[::-1]
 
+    def is_at(self, entry_id: str, leaf_id: str | None) -> bool:
+        """Whether one is at an entry already: behind it are only records of what waits and of empty turns."""
+        at, target = self.place(leaf_id), self.place(entry_id)
+        while at is not None and at != target and self.heads[at].detail in _ASIDE:
+            at = self.place(self.heads[at].parent_id)
+        return at is not None and at == target and (leaf_id == entry_id or self.heads[at].detail != "user")
+
     def segment(self, place: int) -> Segment:
         """The segment that an entry stands in."""
         return self._segments[place]
@@ -300,6 +311,6 @@ def _code(head: EntryHead) -> int:
     """Plain numbers, since there are as many as entries."""
     if head.type == "message":
         return _OF_ROLE.get(head.detail, _SAID)
-    if head.type == "custom" and head.detail == "turn/end":
+    if head.type == "custom" and head.detail == TURN_END:
         return _TURN_END
     return _OF_TYPE.get(head.type, _RECORD)

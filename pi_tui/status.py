@@ -140,7 +140,7 @@ def _hinted(now: Situation) -> Mapping[str, str]:
         return {
             "app.tools.previous app.tools.next": "select",
             "app.tools.pin": "pin",
-            "app.tools.stop": "stop",
+            **({"app.tools.stop": "stop"} if now.stoppable else {}),
         }
     if now.listing:
         return {"tui.input.tab": "complete", "tui.editor.cursorUp tui.editor.cursorDown": "choose"}

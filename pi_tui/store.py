@@ -8,7 +8,7 @@ an item's own, and `structure` when items were replaced rather than appended.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, assert_never
 
 from attrs import evolve
@@ -53,8 +53,9 @@ from pi_trio.messages import (
     UserMessage,
     text_of,
 )
-from pi_trio.remote.interface import SessionInfo, Snapshot
+from pi_trio.remote.interface import CommandInfo, SessionInfo, Snapshot
 from pi_trio.remote.offers import Surroundings
+from pi_trio.session.facts import TURN_END
 from pi_trio.session.scan import head_of
 from pi_trio.session.tree import EntryHead
 from pi_tui.bodies import (
@@ -106,6 +107,7 @@ class SessionStore:
         self._waiting: list[Envelope] = []
         self.shell: Shell | None = None
         self.surroundings: Surroundings | None = None
+        self.commands: Sequence[CommandInfo] | None = None
         self.lost: ConnectionChanged | None = None
         self.reset(snapshot)
 
@@ -119,6 +121,8 @@ class SessionStore:
         self.mode = snapshot.mode
         self.notice = snapshot.notice
         self.running = snapshot.running
+        self.turn_begun = snapshot.running
+        """Whether something has come into the conversation since a turn was to begin."""
         self.run_started = self.clock()
         self.queue: QueueUpdate = snapshot.queue
         self.retry: Retry | None = None
@@ -195,6 +199,11 @@ class SessionStore:
         self.surroundings = surroundings
         self._renew_welcome()
 
+    def learn_commands(self, commands: Sequence[CommandInfo]) -> None:
+        """Take in what may follow a slash."""
+        self.commands = commands
+        self._renew_welcome()
+
     def _renew_welcome(self) -> None:
         for item in self.items:
             item.version += item.kind == "welcome"  # it tells all of these
@@ -248,7 +257,7 @@ class SessionStore:
         match event:
             case AgentStart():
                 self.running, self.run_started = True, self.clock()
-                self.interrupted = False
+                self.interrupted = self.turn_begun = False
             case AgentEnd():
                 self._drop_live()
                 self.retry = None
@@ -355,6 +364,7 @@ class SessionStore:
             self._make_room()
             return
         self.interrupted = False
+        self.turn_begun = head.type == "message" or (self.turn_begun and head.detail != TURN_END)
         if head.detail == "assistant":
             self._drop_live()
         elif head.detail == "bashExecution":

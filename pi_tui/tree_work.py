@@ -39,7 +39,8 @@ class TreeWork:
 
         With `summarise` a summary of what is left is put there, made with `instructions` in mind.
         """
-        if target_id == self._live.store.leaf_id:
+        store = self._live.store
+        if store.outline.is_at(target_id, store.leaf_id):
             self._view.tell("this is where you are")
             return
         live = self._live

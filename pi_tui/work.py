@@ -112,6 +112,7 @@ class Work:
         self._early: list[Prompt.Submitted] = []
         self._on_way: list[_OnWay] = []
         self._drafts: dict[str, str] = {}
+        self._began: dict[str, tuple[int, str]] = {}
         self.commands: list[CommandInfo] = []
         self.tree = TreeWork(self, view)
 
@@ -232,6 +233,7 @@ class Work:
         """Close a session that is not shown, which stops what runs in it. Its file stays."""
         self.sessions.drop(live.id)
         self._drafts.pop(live.id, None)
+        self._began.pop(live.id, None)
         self.tree.forget(live.id)
         await live.close()
         self._view.sync()
@@ -279,7 +281,9 @@ class Work:
         self._view.sync()
 
     async def _learn_commands(self) -> None:
-        self.commands = await self._now.commands()
+        live = self._now
+        self.commands = await live.commands()
+        live.store.learn_commands(self.commands)
         self._view.find_hints()
 
     async def new_session(self) -> None:
@@ -332,7 +336,10 @@ class Work:
         try:
             async with self._sending:
                 attached = [await asyncio.to_thread(load_image, path) for path in images]
-                await (live.queue(text, attached) if delivery == "follow_up" else live.say(text, attached))
+                turn = live.store.turn_number + 1
+                sent = live.queue if delivery == "follow_up" else live.say
+                if await sent(text, attached) == "started":
+                    self._began[live.id] = (turn, text)
         except PiError:
             self.give_back(live, [text])
             raise
@@ -429,19 +436,33 @@ class Work:
         started = live.store.clock()
         try:
             async with self._sending:  # a text that is on its way is stopped with what it starts
-                turn = live.store.turn_number
-                texts = await live.abort()
+                turn, begun = live.store.turn_number, live.store.turn_begun
+                taken, waiting = await live.abort()
         finally:
             live.stopping = False
         took = (live.store.clock() - started) * 1000
-        self.give_back(live, texts)
+        too_early = bool(taken) and not begun and live.store.turn_number == turn  # room was being made
+        if too_early:
+            taken[0] = self._as_written(live, turn + 1, taken[0])
+        self.give_back(live, [*taken, *waiting])
+        if too_early:
+            self._say_stopped(live, f"■ You stopped before turn {turn + 1} began: the prompt is back.")
+            return
         said = f"■ You stopped turn {turn}. {took:.0f} ms."
         unanswered = live.store.items.unanswered if withdraw else None
         if unanswered is not None and self._view.prompt.can_have_back(unanswered[1]):
             moved = await live.navigate(unanswered[0])
-            self.give_back(live, [moved.text])
+            self.give_back(live, [self._as_written(live, turn, moved.text)])
             said = f"■ You stopped turn {turn}. Nothing had come of it: the prompt is back."
-        if live.store.items[-1].text != said:  # who hesitates reads it once
+        self._say_stopped(live, said)
+
+    def _as_written(self, live: LiveSession, turn: int, text: str) -> str:
+        """The prompt of a turn as it was sent from here: a template comes back with what it stands for."""
+        began, written = self._began.pop(live.id, (0, ""))
+        return written if began == turn and written.startswith("/") else text
+
+    def _say_stopped(self, live: LiveSession, said: str) -> None:
+        if not live.store.items or live.store.items[-1].text != said:  # who hesitates reads it once
             live.store.say(said)
         self._view.sync()
 

@@ -37,7 +37,7 @@ def render_item(item: Item, store: SessionStore, look: Look, progress: Progress 
     if item.kind == "notice":
         return wrapped(item.text, look.width, look.theme["muted"])
     if item.kind == "welcome":
-        return welcome(store.session, store.model, store.notice, store.mode, store.surroundings, look)
+        return welcome(store, look)
     if item.kind == "turn":
         return _turn_line(store.turn_stats(item), look)
     if item.kind == "shell":

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
 from textual.strip import Strip
 
-from pi_trio.approval import GateMode
 from pi_trio.llm import demo
 from pi_trio.llm.protocol import Model
-from pi_trio.remote.interface import SessionInfo
+from pi_trio.remote.interface import CommandInfo
 from pi_trio.remote.offers import Surroundings
 from pi_tui.items.paint import BOLD, Look, Span, indented, line, painted, wrapped
 from pi_tui.items.words import plural, short_path
+
+if TYPE_CHECKING:
+    from pi_tui.store import SessionStore
 
 __all__ = ["suggestions", "welcome"]
 
@@ -29,9 +32,9 @@ _DEMO_SUGGESTIONS = ("list . and run `ls -la`", "run `sleep 5`", "/tour")
 _TOUR = ": two minutes, demo model, offline, free"
 
 _COMMANDS = (
-    ("/login", "paste a key", "/model", "other models, local ones"),
-    ("/import pi", "bring over sessions and keys", "/doctor", "check this machine"),
-    ("/resume", "an earlier session", "/trust", "this folder's resources"),
+    (("/login", "paste a key"), ("/model", "other models, local ones")),
+    (("/import pi", "bring over sessions and keys"), ("/doctor", "check this machine")),
+    (("/resume", "an earlier session"), ("/trust", "this folder's resources")),
 )
 
 
@@ -47,18 +50,12 @@ _TOOLS = {
 }
 
 
-def welcome(
-    session: SessionInfo,
-    model: Model,
-    notice: str,
-    mode: GateMode,
-    around: Surroundings | None,
-    look: Look,
-) -> list[Strip]:
-    """The page of a session in which nothing was said yet; `notice` names model, key and price.
+def welcome(store: SessionStore, look: Look) -> list[Strip]:
+    """The page of a session in which nothing was said yet; its notice names model, key and price.
 
-    What is `around` comes a moment later.
+    What is around, and which commands are possible, comes a moment later.
     """
+    around = store.surroundings
     muted, text, accent = look.theme["muted"], look.theme["text"], look.theme["accent"]
     home = os.environ.get("HOME", "")
 
@@ -67,21 +64,21 @@ def welcome(
         return indented(wrapped(body, look.width - LABEL, text), (label.ljust(LABEL), muted), rest)
 
     version = f" {around.version}" if around else ""
-    place = f" in {short_path(session.cwd, home)}"
+    place = f" in {short_path(store.session.cwd, home)}"
     strips = [
         *_heading([(f"pi_trio{version}", accent + BOLD), (place, text)], (_place(around), muted), look),
         _blank(look),
-        *rows("model", notice),
+        *rows("model", store.notice),
         *rows("", "nothing sent, nothing spent until your first Enter"),
     ]
     for label, fact in zip(("also", *[""] * 9), _also(around, home), strict=False):
         strips += rows(label, fact)
-    strips += [*rows("tools", _TOOLS[mode]), _blank(look)]
-    for number, suggestion in enumerate(suggestions(model), 1):
+    strips += [*rows("tools", _TOOLS[store.mode]), _blank(look)]
+    for number, suggestion in enumerate(suggestions(store.model), 1):
         about = _TOUR if suggestion == "/tour" else ""
         strips.append(line(look.width, [(f"{number}  ", accent), (suggestion, text), (about, muted)]))
     strips += [line(look.width, [("   (a number fills the prompt; Enter sends)", muted)]), _blank(look)]
-    return strips + [strip for row in _COMMANDS for strip in _commands(row, look)]
+    return strips + [strip for row in _offered(store.commands) for strip in _row(row, look)]
 
 
 def _heading(where: list[Span], about: Span, look: Look) -> list[Strip]:
@@ -107,14 +104,20 @@ def _also(around: Surroundings | None, home: str) -> Iterator[str]:
             yield f"pi in {short_path(around.pi, home)}"
 
 
-def _commands(row: tuple[str, str, str, str], look: Look) -> list[Strip]:
+def _offered(commands: Sequence[CommandInfo] | None) -> list[list[tuple[str, str]]]:
+    """The rows of those that are possible here; all as long as that is not known."""
+    names = {f"/{each.name}" for each in commands or ()}
+    return [[each for each in row if commands is None or each[0].split()[0] in names] for row in _COMMANDS]
+
+
+def _row(row: Sequence[tuple[str, str]], look: Look) -> list[Strip]:
     """Two commands, below each other where there is no room for both."""
     accent, muted = look.theme["accent"], look.theme["muted"]
-    first, about, second, also = row
-    left, right = [(f"{first:<12}", accent), (about, muted)], [(f"{second:<12}", accent), (also, muted)]
-    if look.width < TWO_COMMANDS:
-        return [line(look.width, left), line(look.width, right)]
-    return [line(look.width, [left[0], (f"{about:<30}", muted), (f"{second:<9}", accent), (also, muted)])]
+    if len(row) < 2 or look.width < TWO_COMMANDS:
+        return [line(look.width, [(f"{name:<12}", accent), (about, muted)]) for name, about in row]
+    (first, about), (second, also) = row
+    left, right = [(f"{first:<12}", accent), (f"{about:<30}", muted)], [(f"{second:<9}", accent)]
+    return [line(look.width, [*left, *right, (also, muted)])]
 
 
 def _blank(look: Look) -> Strip:

@@ -9,11 +9,12 @@ from textual import events
 from textual.app import ComposeResult
 from textual.screen import ModalScreen
 from textual.strip import Strip
+from textual.widgets import Input
 
 from pi_tui.items.paint import Look
 from pi_tui.theme import Theme
 from pi_tui.widgets.chrome import KeyRows, Rule
-from pi_tui.widgets.lines import LineView
+from pi_tui.widgets.lines import LineView, own_actions
 
 __all__ = ["DEAF", "Composed", "Details", "Dialog"]
 
@@ -39,6 +40,24 @@ class Composed(ModalScreen[T]):
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """See `Screen`: bindings go another way than keys."""
         return bool(self.children)
+
+    async def take_key(self, event: events.Key) -> bool:
+        """Run a key as it comes from the terminal, in the order in which keys are typed. False: Textual does.
+
+        There a letter goes around by the part that has the focus, and the Enter behind it would overtake
+        it. A line that is written in has the keys itself.
+        """
+        if not self.children or isinstance(self.focused, Input):
+            return False
+        action = own_actions(self, self.app._keymap).get(event.key)
+        if action is None:
+            return self.typed(event)
+        await self.run_action(action)
+        return True
+
+    def typed(self, event: events.Key) -> bool:
+        """Use a key that has no action, such as a letter. False if it is of no use here."""
+        return False
 
 
 class Dialog(Composed[T]):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from textual.worker import Worker
 
+from pi_trio.text import sanitise
 from pi_tui.find import Query, item_text
 from pi_tui.items.words import plural
 from pi_tui.shown import Item
@@ -14,6 +15,7 @@ from pi_tui.widgets.find_bar import FindBar
 
 if TYPE_CHECKING:
     from pi_tui.live import LiveSession
+    from pi_tui.store import SessionStore
     from pi_tui.widgets.reading import Stream
 
 __all__ = ["Finding"]
@@ -23,6 +25,9 @@ AT_A_TIME = 200
 
 STILL_CHANGING = 8
 """Items at the end that may say more than when they were last looked through."""
+
+_PASSING = frozenset({"live", "shell"})
+"""Items of what goes on."""
 
 
 class Finding:
@@ -72,11 +77,12 @@ class Finding:
         """Look through what has come since."""
         if not self._query:
             return
-        items, known = live.store.items, len(self._hits)
+        items, known = live.store.items, set(self._hits)
         first = max(min(self._looked, len(items)) - STILL_CHANGING, 0)
+        self._hits -= _PASSING  # an entry has perhaps taken its place
         self._hits |= {item.key for item in items[first:] if self._says(item, live)}
         self._looked = len(items)
-        if len(self._hits) != known:
+        if self._hits != known:
             self._stream.sync()
             self._tell()
 
@@ -98,7 +104,7 @@ class Finding:
         self._stream.sync()
 
     def _says(self, item: Item, live: LiveSession) -> bool:
-        return self._query.is_in(item_text(item))
+        return self._query.is_in(_text_now(item, live.store))
 
     def _stop(self) -> None:
         if self._searching is not None:
@@ -113,3 +119,12 @@ class Finding:
         many = plural(len(self._hits), "place") if self._hits else "nothing"
         found = f"{place} of {len(self._hits)}" if place else many
         self._bar.tell(found + (" …" if searching else ""))
+
+
+def _text_now(item: Item, store: SessionStore) -> str:
+    """What an item says: that of what goes on grows in the store."""
+    if item.kind == "live":
+        return sanitise("\n\n".join(block.text for block in store.live.values()))
+    if item.kind == "shell" and store.shell is not None:
+        return sanitise(f"! {store.shell.command}\n{store.shell.output}")
+    return item_text(item)

@@ -173,7 +173,12 @@ class Panes:
             self._finding.close()
             self.arrange()
 
-    # ---------------------------------------------------------------- the tree
+    # ---------------------------------------------------------------- tools and tree
+
+    @property
+    def stoppable(self) -> bool:
+        """Whether the call that the tool pane shows runs."""
+        return self.body is not None and self.body.tool_pane.runs
 
     @property
     def searching(self) -> bool:

@@ -15,7 +15,7 @@ from pi_tui.screens.dialog import DEAF, Details, Dialog
 from pi_tui.theme import Theme
 from pi_tui.widgets.chrome import Rule
 
-__all__ = ["PickScreen", "matching"]
+__all__ = ["PickScreen", "matching", "searched"]
 
 
 _IN_NOTE = 0.1
@@ -79,14 +79,12 @@ class PickScreen(Dialog[int | None]):
             strips.append(line(look.width, [mark, (self._choices[index], style)], note, ground))
         return strips
 
-    def on_key(self, event: events.Key) -> None:
+    def typed(self, event: events.Key) -> bool:
         """Letters search."""
-        if not self._letters:
-            return
-        if event.key == "backspace":
-            self._search(self._wanted[:-1])
-        elif event.is_printable and event.character:
-            self._search(self._wanted + event.character)
+        wanted = searched(event, self._wanted) if self._letters else None
+        if wanted is not None:
+            self._search(wanted)
+        return wanted is not None
 
     def action_move(self, by: int) -> None:
         self._at = min(max(self._at + by, 0), max(len(self._found) - 1, 0))
@@ -117,6 +115,13 @@ class PickScreen(Dialog[int | None]):
         title = f"{self._heading} · {wanted}" if wanted else self._heading
         self.query_one(Rule).tell(title, "borderAccent")
         self._show_place()
+
+
+def searched(event: events.Key, wanted: str) -> str | None:
+    """What is looked for after a key; None if that has nothing to do with it."""
+    if event.key == "backspace":
+        return wanted[:-1]
+    return wanted + event.character if event.is_printable and event.character else None
 
 
 def matching(wanted: str, lines: Sequence[str], notes: Sequence[str]) -> list[int]:

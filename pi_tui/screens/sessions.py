@@ -16,6 +16,7 @@ from pi_tui.items.paint import one_line
 from pi_tui.keymap import hint
 from pi_tui.open_sessions import State, state_of
 from pi_tui.screens.dialog import Composed
+from pi_tui.screens.pick import searched
 from pi_tui.session_rows import SessionRow, threaded
 from pi_tui.theme import Theme
 from pi_tui.widgets.chrome import KeyRows, Rule
@@ -124,14 +125,15 @@ class SessionsScreen(Composed[Choice | None]):
         if self._by_thread and not self._words:
             self._show(threaded(kept))
         else:
-            self._show([SessionRow.of(each) for each in kept])
+            nothing = "nothing has these words" + ("" if self._everywhere else ", in this folder")
+            self._show([SessionRow.of(each) for each in kept], nothing)
         self._tell_title(str(len(self._rows)))
 
-    def _show(self, files: Sequence[SessionRow]) -> None:
+    def _show(self, files: Sequence[SessionRow], nothing: str = "") -> None:
         open_ids = {live.id for live in self._opened}
         found = {row.id: row.excerpt for row in files}
         self._rows = [*self._open_rows(found), *(row for row in files if row.id not in open_ids)]
-        self._list.show(self._rows)
+        self._list.show(self._rows, nothing)
         self._look()
 
     def _open_rows(self, found: Mapping[str, str]) -> list[SessionRow]:
@@ -172,16 +174,12 @@ class SessionsScreen(Composed[Choice | None]):
 
     # ---------------------------------------------------------------- keys
 
-    def on_key(self, event: events.Key) -> None:
+    def typed(self, event: events.Key) -> bool:
         """Letters search."""
-        if self._asked:
-            return
-        if event.key == "backspace":
-            self._search(self._words[:-1])
-        elif event.key == "ctrl+u":
-            self._search("")
-        elif event.is_printable and event.character:
-            self._search(self._words + event.character)
+        words = "" if event.key == "ctrl+u" else searched(event, self._words)
+        if words is not None:
+            self._search(words)
+        return words is not None
 
     def _search(self, words: str) -> None:
         self._words, self._doomed = words, ""

@@ -17,7 +17,7 @@ from pi_trio.errors import PiError
 from pi_trio.resources.setting_changes import Scope, SettingInfo, parse_value
 from pi_tui.items.paint import BOLD, Look, Span, line, wrapped
 from pi_tui.screens.dialog import Details, Dialog
-from pi_tui.screens.pick import PickScreen, matching
+from pi_tui.screens.pick import PickScreen, matching, searched
 from pi_tui.theme import Theme
 from pi_tui.widgets.chrome import Rule
 
@@ -122,14 +122,12 @@ class SettingsScreen(Dialog[frozenset[str]]):
     def _writing(self) -> bool:
         return bool(self.query_one(Input).display)
 
-    def on_key(self, event: events.Key) -> None:
-        """Letters search, unless a value is being written."""
-        if self._writing:
-            return
-        if event.key == "backspace":
-            self._search(self._wanted[:-1])
-        elif event.is_printable and event.character:
-            self._search(self._wanted + event.character)
+    def typed(self, event: events.Key) -> bool:
+        """Letters search."""
+        wanted = searched(event, self._wanted)
+        if wanted is not None:
+            self._search(wanted)
+        return wanted is not None
 
     def action_move(self, by: int) -> None:
         if not self._writing:

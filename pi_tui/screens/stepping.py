@@ -35,6 +35,7 @@ class Stepping:
             listing=bool(screen.query_one(Hints).chosen),
             finding=panes.finding,
             selected=panes.selected,
+            stoppable=panes.stoppable,
             in_queue=screen.query_one(QueueList).has_focus,
             editing=work.queueing.editing is not None,
             searching=panes.searching,

@@ -103,7 +103,8 @@ class Prompt(Editor):
         self._history: Sequence[str] = ()
         self._browsing: int | None = None
         self._draft = ""
-        self._with_images: set[str] = set()
+        self._with_chips: dict[str, str] = {}
+        """What was taken out of here, with its pastes unfolded, as it was written."""
 
     @property
     def browsing(self) -> bool:
@@ -121,7 +122,7 @@ class Prompt(Editor):
     def can_have_back(self, message: UserMessage) -> bool:
         """Whether all of a message would be in the prompt again: images only where they were put in here."""
         text = text_of(message.content)
-        images = self.chips.images_in(text) if text in self._with_images else []
+        images = self.chips.images_in(self._with_chips.get(text, ""))
         return len(images) == sum(isinstance(block, ImageContent) for block in message.content)
 
     def remember(self, texts: Iterable[str]) -> None:
@@ -136,7 +137,7 @@ class Prompt(Editor):
 
     def put_back(self, texts: Iterable[str]) -> None:
         """Put texts before what is written now, so that neither is lost."""
-        parts = [self._written(text) for text in texts]
+        parts = [self._with_chips.get(text) or self._written(text) for text in texts]
         if not any(parts):
             return
         self.write("\n\n".join([*parts, self.text] if self.text.strip() else parts))
@@ -151,9 +152,10 @@ class Prompt(Editor):
 
     def take_draft(self) -> str:
         """What is written, with pastes unfolded, leaving the prompt empty."""
-        text = self.chips.unfold(self.text).strip()
-        if self.chips.images_in(text):
-            self._with_images.add(text)
+        written = self.text.strip()
+        text = self.chips.unfold(written).strip()
+        if text != written or self.chips.images_in(text):
+            self._with_chips[text] = written
         self.write("")
         self._browsing = None
         return text
@@ -337,7 +339,11 @@ class Prompt(Editor):
         if by < 0:
             self.move_cursor((0, 0) if "\n" in self.text else self.document.end)
 
+    def _has_images(self, text: str) -> bool:
+        """Whether the marks of images in a text were put in here."""
+        return bool(self.chips.images_in(self._with_chips.get(text, "")))
+
     def _written(self, text: str) -> str:
         """A text as it comes back: to be edited, unless each key would lay out far too much again."""
-        text = sanitise(text if text in self._with_images else self.chips.disarm(text))
+        text = sanitise(text if self._has_images(text) else self.chips.disarm(text))
         return text if len(text) <= MOST_CHARACTERS else self.chips.fold(text)

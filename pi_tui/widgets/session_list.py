@@ -31,18 +31,20 @@ class SessionList(LineView, can_focus=True, inherit_bindings=False):
         self._home = home
         self._rows: Sequence[SessionRow] = ()
         self._at = 0
+        self._nothing = ""
 
     @property
     def chosen(self) -> SessionRow | None:
         """The session under the cursor."""
         return self._rows[self._at] if self._rows else None
 
-    def show(self, rows: Sequence[SessionRow]) -> None:
-        """Show these; the cursor stays with its session."""
+    def show(self, rows: Sequence[SessionRow], nothing: str = "") -> None:
+        """Show these, or say `nothing`; the cursor stays with its session."""
         before = self.chosen
         at = next((at for at, row in enumerate(rows) if before and row.id == before.id), None)
         self._rows = rows
         self._at = min(self._at, max(len(rows) - 1, 0)) if at is None else at
+        self._nothing = nothing
         self.set_line_count(len(rows))
         self._keep_in_view()
 
@@ -53,6 +55,8 @@ class SessionList(LineView, can_focus=True, inherit_bindings=False):
         self.refresh()
 
     def line_at(self, y: int) -> Strip | None:
+        if y == 0 and not self._rows:
+            return line(self.width, [(f"  {self._nothing}", self.theme["muted"])])
         if y >= len(self._rows):
             return None
         row, here, theme = self._rows[y], y == self._at, self.theme

@@ -111,10 +111,10 @@ class ToolPane(SessionPane, can_focus=True):
         if call is not self._selected:
             self._selected = call
             self.scroll_to(y=0, animate=False, force=True)
-            self._following = self._runs
+            self._following = self.runs
 
     @property
-    def _runs(self) -> bool:
+    def runs(self) -> bool:
         """Whether more may come of what is shown."""
         return self._selected is not None and self._selected.state == "running"
 
@@ -132,7 +132,7 @@ class ToolPane(SessionPane, can_focus=True):
         self.scroll_relative(y=by * max(self.size.height - self._head - 1, 1), animate=False)
 
     def action_to_edge(self, by: int) -> None:
-        self._following = by > 0 and self._runs
+        self._following = by > 0 and self.runs
         self.scroll_to(y=self.max_scroll_y if by > 0 else 0, animate=False)
 
     def action_pin(self) -> None:
@@ -144,7 +144,7 @@ class ToolPane(SessionPane, can_focus=True):
             self.post_message(Copied(sanitise(diff_of(self._selected) or self._selected.printed)))
 
     def action_stop(self) -> None:
-        if self._selected is not None and self._runs:
+        if self._selected is not None and self.runs:
             self.post_message(self.Stopped(self._selected.id))
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
@@ -152,7 +152,7 @@ class ToolPane(SessionPane, can_focus=True):
         super().watch_scroll_y(old_value, new_value)
         if round(new_value) < min(round(old_value), self.max_scroll_y):
             self._following = False
-        elif round(new_value) >= self.max_scroll_y and self._runs:
+        elif round(new_value) >= self.max_scroll_y and self.runs:
             self._following = True
 
     def on_resize(self) -> None:

@@ -90,11 +90,16 @@ class Screen:
     async def press(self, *keys: str) -> None:
         await self.pilot.press(*keys)
 
-    async def write(self, text: str) -> None:
-        """Type a text into the prompt, and fast: Textual's pilot rests after each key."""
-        for letter in text:
-            key = letter if letter.isalnum() else _character_to_key(letter)
+    def burst(self, *keys: str) -> None:
+        """Type keys and letters at once: Textual's pilot rests after each key."""
+        for each in keys:
+            letter = each if len(each) == 1 else None
+            key = _character_to_key(each) if letter and not each.isalnum() else each
             self.app._driver.send_message(events.Key(key, letter))
+
+    async def write(self, text: str) -> None:
+        """Type a text into the prompt, and fast."""
+        self.burst(*text)
         await self.until(lambda: self.prompt.text.endswith(text))
 
     async def send(self, text: str) -> None:

@@ -2,8 +2,8 @@
 
 It keeps real entries in a real tree and emits the events of a run through a real hub, so the
 screen sees what it would see of the real one. What it answers is decided by words in the
-prompt: `wait` never ends until it is aborted, nor does `mute`, which says nothing before; `tool`
-runs a call, `crash` raises.
+prompt: `wait` never ends until it is aborted, nor does `mute`, which says nothing before; for `full`
+room is made in the context until it is aborted; `tool` runs a call, `crash` raises.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from pi_trio.events import (
     CompactionResult,
     CompactionStart,
     EntryAppended,
+    InputReturned,
     MessageEnd,
     MessageStart,
     MessageUpdate,
@@ -78,6 +79,7 @@ class FakeSession:
         self.leaf: str | None = None
         self.steering: list[tuple[str, str]] = []
         self.follow_up: list[tuple[str, str]] = []
+        self.returned: list[str] = []
         self._items = itertools.count(1)
         self.scope: trio.CancelScope | None = None
         self.shell: trio.CancelScope | None = None
@@ -208,6 +210,7 @@ class FakeRuntime:
         if session.scope is not None:
             raise BusyError("a run is in progress")
         self.log.append(f"prompt {text}")
+        text = text.replace("/review", "Please review mute")
         self.images += [image.mime_type for image in images]
         session.scope, session.idle = trio.CancelScope(), trio.Event()
         self._nursery.start_soon(self._run, session, session.scope, UserMessage.of(text, images))
@@ -309,7 +312,13 @@ class FakeRuntime:
         return Moved(session_id=self._add(path).id, leaf_id=leaf, text=text)
 
     async def take_returned(self, session_id: str) -> Sequence[str]:
-        return ()
+        session = self._sessions[session_id]
+        taken, session.returned = session.returned, []
+        return taken
+
+    async def record(self, session_id: str, entry: Mapping[str, Any]) -> None:
+        """Have an entry be written."""
+        await self._sessions[session_id].append(entry)
 
     async def set_model(self, session_id: str, reference: str) -> Model:
         session = self._sessions[session_id]
@@ -453,6 +462,9 @@ class FakeRuntime:
             pi="/home/.pi/agent: 2 sessions",
         )
 
+    async def import_pi(self, *, dry_run: bool) -> Sequence[str]:
+        return ["There is nothing to import."]
+
     async def doctor(self, session_id: str) -> Sequence[str]:
         return ["  ok versions: all"]
 
@@ -474,6 +486,9 @@ class FakeRuntime:
             raise RuntimeError("the runtime broke")
         emit = session.hub.emit
         await emit(AgentStart())
+        if "full" in text:
+            await self._make_room(session, scope, said)
+            return
         await session.append_message(said)
         with scope:
             await self._answer(session, text)
@@ -483,6 +498,19 @@ class FakeRuntime:
         session.scope = None
         await emit(AgentEnd(()))
         await emit(AgentSettled(aborted=scope.cancelled_caught))
+        session.idle.set()
+
+    async def _make_room(self, session: FakeSession, scope: trio.CancelScope, said: UserMessage) -> None:
+        emit = session.hub.emit
+        await emit(CompactionStart("threshold"))
+        with scope:
+            await trio.sleep_forever()
+        await emit(CompactionEnd("threshold", aborted=True))
+        session.returned.append(text_of(said.content))
+        await emit(InputReturned((said,)))
+        session.scope = None
+        await emit(AgentEnd(()))
+        await emit(AgentSettled(aborted=True))
         session.idle.set()
 
     async def _answer(self, session: FakeSession, text: str) -> None:

@@ -214,6 +214,28 @@ async def test_a_model_is_chosen_by_some_letters(open_screen):
         await screen.until(lambda: "fake-2" in screen.status)
 
 
+async def test_what_was_typed_first_counts_first_in_a_choice(open_screen):
+    """Enter does not overtake the letters before it, nor do those behind it: they are a prompt."""
+    async with open_screen() as screen:
+        await screen.press("ctrl+l")
+        await screen.until(screen.sees("› fake/fake-1"))
+        screen.burst(*"fake-2", "enter", *"and then")
+        await screen.until(lambda: "fake-2" in screen.status)
+        await screen.until(lambda: screen.prompt.text == "and then")
+
+
+async def test_letters_behind_the_key_that_asks_for_a_reason_are_the_reason(open_screen):
+    async with open_screen() as screen:
+        asked = Asked(screen)
+        await screen.send("wait")
+        await screen.until(lambda: screen.prompt.running)
+        await asked.ask(question())
+        asked.now += 1
+        screen.burst("r", *"yes, no", "enter")
+        await screen.until(lambda: len(screen.log) == 3)
+        assert screen.log[1:] == ["steer yes, no", "answer c1 no"]
+
+
 async def test_leaving_the_models_changes_nothing(open_screen):
     async with open_screen() as screen:
         await screen.press("ctrl+l")

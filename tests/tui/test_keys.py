@@ -110,6 +110,19 @@ async def test_a_prompt_that_nothing_came_of_comes_back_too(open_screen):
         assert (store.outline.branches, store.turn_number) == (1, 1)
 
 
+async def test_a_prompt_that_was_not_admitted_yet_was_no_turn(open_screen):
+    """Room was being made for it: the turn before it was not stopped."""
+    async with open_screen() as screen:
+        await screen.send("one")
+        await screen.idle()
+        await screen.send("full")
+        await screen.until(screen.sees("compacting"))
+        await screen.press("escape")
+        await screen.until(screen.sees("■ You stopped before turn 2 began: the prompt is back."))
+        await screen.until(lambda: screen.prompt.text == "full")
+        assert not screen.sees("You stopped turn")()
+
+
 async def test_a_prompt_that_something_came_of_stays(open_screen):
     async with open_screen() as screen:
         await screen.send("tool hold")

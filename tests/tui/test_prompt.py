@@ -275,6 +275,44 @@ async def test_an_image_becomes_a_chip_where_the_model_takes_images(open_screen,
         assert screen.prompt.text == "[image #1 shot.png] what is it"
 
 
+async def test_what_nothing_came_of_comes_back_as_it_was_written(open_screen):
+    """A paste is one mark again, and a template is not what it stands for."""
+    async with open_screen() as screen:
+        screen.prompt.paste("word\n" * 30)
+        await screen.write(" mute")
+        for _ in range(2):
+            await screen.press("enter")
+            await screen.until(lambda: screen.prompt.running)
+            await screen.press("escape")
+            await screen.until(lambda: screen.prompt.text == "[paste #1 +31 lines] mute")
+        assert screen.log.count("prompt " + "word\n" * 30 + " mute") == 2
+        await screen.press("ctrl+c")
+        await screen.until(lambda: not screen.prompt.text)
+        await screen.write("/review it")
+        await screen.press("enter")
+        await screen.until(screen.sees("Please review mute it"))
+        await screen.press("escape")
+        await screen.until(lambda: screen.prompt.text == "/review it")
+
+
+async def test_a_template_that_was_not_admitted_yet_comes_back_as_it_was_written(open_screen):
+    async with open_screen() as screen:
+        await screen.write("/review full")
+        await screen.press("enter")
+        await screen.until(screen.sees("compacting"))
+        await screen.press("escape")
+        await screen.until(lambda: screen.prompt.text == "/review full")
+
+
+async def test_a_draft_with_a_paste_comes_back_to_its_session_as_it_was(open_screen):
+    async with open_screen() as screen:
+        screen.prompt.paste("word\n" * 30)
+        await screen.press("ctrl+n")
+        await screen.until(lambda: screen.main.live.id == "session-2" and not screen.prompt.text)
+        await screen.press("f6")
+        await screen.until(lambda: screen.prompt.text == "[paste #1 +31 lines]")
+
+
 async def test_a_prompt_with_an_image_comes_back_with_it(open_screen, tmp_path: Path):
     path = tmp_path / "shot.png"
     path.write_bytes(PNG)

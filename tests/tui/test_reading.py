@@ -104,6 +104,26 @@ async def test_find_says_when_there_is_nothing_and_finds_what_comes_later(open_s
         await screen.until(screen.sees("1 place"))
 
 
+async def test_what_is_being_written_is_found_while_it_is(open_screen):
+    async with open_screen(answers={"wait here": "a needle that is streamed"}) as screen:
+        await screen.send("wait here")
+        await screen.until(screen.sees("a needle that is"))
+        await screen.press("ctrl+f", *"needle")
+        await screen.until(screen.sees("1 of 1"))
+        await screen.runtime_call(lambda runtime: runtime.abort("session-1"))  # "so far" takes its place
+        await screen.until(screen.sees("nothing · enter next"))
+
+
+async def test_what_a_command_prints_is_found_while_it_runs(open_screen):
+    async with open_screen() as screen:
+        await screen.send("!wait for needle")
+        await screen.until(screen.sees("output of wait for needle"))
+        await screen.press("ctrl+f", *"needle")
+        await screen.until(screen.sees("1 of 1"))
+        await screen.runtime_call(lambda runtime: runtime.abort_shell("session-1"))
+        await screen.until(screen.sees("1 place"))
+
+
 async def test_a_capital_finds_only_itself(open_screen):
     async with open_screen(entries=conversation(2, answer="Case {}")) as screen:
         await screen.press("ctrl+f", *"case")

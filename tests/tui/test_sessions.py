@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 
 import pytest
-from fake_runtime import conversation
+from fake_runtime import FakeRuntime, conversation
 
 from pi_trio.approval import Question
 from pi_trio.remote.offers import KeptSession
 from pi_tui.screens.sessions import SessionsScreen
+from pi_tui.widgets.hints import Hints
 
 pytestmark = pytest.mark.asyncio
 
@@ -32,6 +33,27 @@ async def _list(screen) -> SessionsScreen:
     await screen.until(lambda: isinstance(screen.app.screen, SessionsScreen))
     await screen.until(lambda: "…" not in screen.app.screen.query_one("#title").label)
     return screen.app.screen
+
+
+async def test_what_was_typed_first_counts_first_in_the_list(open_screen):
+    async with open_screen() as screen:
+        _keep(screen, "one", "two", "three")
+        await _list(screen)
+        screen.burst(*"two", "backspace", *"ox", "backspace", "down", "enter", *"and then")
+        await screen.until(lambda: screen.prompt.text == "and then")
+        assert screen.main.live.id == "session-2"
+
+
+async def test_a_search_that_finds_nothing_says_so(open_screen):
+    async with open_screen() as screen:
+        await _list(screen)
+        screen.burst(*"zebra")
+        await screen.until(screen.sees("nothing has these words, in this folder"))
+        await screen.press("tab")
+        await screen.until(lambda: "nothing has these words, in" not in screen.text())
+        assert screen.sees("nothing has these words")()
+        await screen.press("escape")
+        await screen.until(lambda: "nothing has these words" not in screen.text())
 
 
 async def test_a_session_in_the_background_goes_on_and_its_state_is_seen(open_screen):
@@ -255,6 +277,25 @@ async def test_the_first_screen_tells_the_place(open_screen):
             "/doctor  check this machine",
         ):
             await screen.until(screen.sees(fact))
+
+
+async def test_the_first_screen_offers_only_what_is_possible(open_screen, monkeypatch):
+    """Of a server's sessions, whose keys are the server's own: completion does not offer it either."""
+
+    class OfServer(FakeRuntime):
+        key_places = None
+        doctor = None
+
+    monkeypatch.setattr("fake_runtime.FakeRuntime", OfServer)
+    async with open_screen(size=(80, 24)) as screen:
+        await screen.until(lambda: "/login" not in screen.text())
+        assert "/doctor" not in screen.text()
+        lines = [line.strip() for line in screen.text().splitlines()]
+        assert "/model      other models, local ones" in lines
+        assert "/import pi  bring over sessions and keys" in lines
+        assert "/resume     an earlier session            /trust   this folder's resources" in lines
+        await screen.write("/lo")
+        assert "/login" not in screen.main.query_one(Hints).lines
 
 
 @pytest.mark.command("resume")

@@ -34,6 +34,21 @@ def end(screen: Any, call_id: str, output: str, *, is_error: bool = False) -> No
     screen.body.tool_pane.sync()
 
 
+async def test_only_a_call_that_runs_can_be_stopped(open_screen):
+    async with open_screen(entries=conversation(1)) as screen:
+        begin(screen, "a", "make")
+        begin(screen, "b", "sleep")
+        end(screen, "a", "done")
+        await screen.press("f3")
+        assert "x stop" in screen.status
+        await screen.press("down")
+        screen.main.refresh_chrome()
+        assert "x stop" not in screen.status
+        await screen.press("up")
+        screen.main.refresh_chrome()
+        assert "x stop" in screen.status
+
+
 @pytest.mark.key("app.tools.first", "app.tools.last", "app.tools.pageUp")
 async def test_the_output_of_what_runs_is_followed_until_one_scrolls_up(open_screen):
     async with open_screen(entries=conversation(1)) as screen:

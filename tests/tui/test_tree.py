@@ -373,6 +373,18 @@ async def test_going_where_one_is_moves_nothing(open_screen):
         assert screen.log == []
 
 
+async def test_what_waits_makes_no_other_place_of_the_end_of_a_turn(open_screen):
+    """A text that waits is recorded behind the turn; the turn's row is where one is all the same."""
+    async with open_screen(entries=branched()) as screen:
+        record = {"type": "custom", "customType": "inbox/spliced", "data": {}}
+        leaf = screen.main.live.store.leaf_id
+        await screen.runtime_call(lambda runtime: runtime.record("session-1", record))
+        await screen.until(lambda: screen.main.live.store.leaf_id != leaf)
+        await screen.press("ctrl+t", "enter")
+        await screen.until(lambda: "this is where you are" in screen.status)
+        assert screen.log == []
+
+
 async def test_back_leads_before_the_first_prompt_too(open_screen):
     async with open_screen(entries=branched()) as screen:
         await screen.press("ctrl+t", "home", "b")

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import AsyncMock
 
 import pytest
 import trio.testing
@@ -282,6 +283,10 @@ async def test_the_session_is_exported_to_a_file(root: Path) -> None:
 async def test_what_a_runtime_does_not_offer_is_said(root: Path) -> None:
     async with person_at(root) as person:
         person.runtime = SimpleNamespace()
+        person.runtime.commands = AsyncMock(return_value=())
+        names = {info.name for info in await person.commands.all(person)}
+        assert "model" in names
+        assert not names & {"doctor", "export", "import", "login", "settings", "context"}
         for line in ("/doctor", "/export", "/import pi"):
             with pytest.raises(UsageError, match=f"{line.split()[0]} is not possible here"):
                 await person.types(line)
@@ -312,7 +317,8 @@ async def test_busy_commands_are_refused(root: Path) -> None:
 
 
 def _heads(*rows: tuple[str, str | None, str]) -> list[EntryHead]:
-    return [EntryHead(each, parent, "message", role) for each, parent, role in rows]
+    kinds = {"leaf": "leaf", "turn/end": "custom"}
+    return [EntryHead(each, parent, kinds.get(role, "message"), role) for each, parent, role in rows]
 
 
 def test_prompts_form_a_tree_with_several_roots() -> None:
@@ -335,6 +341,21 @@ def test_prompts_form_a_tree_with_several_roots() -> None:
         ("g", 6, 0, False),
     ]
     assert prompt_tree([], None) == []
+
+
+def test_a_prompt_that_was_withdrawn_is_not_of_the_tree() -> None:
+    said = (("a", None, "user"), ("b", "a", "assistant"), ("c", "b", "user"), ("d", "c", "turn/end"))
+    back = (("l", "b", "leaf"),)
+    anew = (("e", "l", "user"), ("f", "e", "assistant"))
+    returned = (("m", "d", "leaf"),)
+
+    def prompts(*lines: tuple[str, str | None, str], leaf: str) -> list[tuple[str, int, int]]:
+        return [(node.id, node.number, node.depth) for node in prompt_tree(_heads(*lines), leaf)]
+
+    assert prompts(*said, leaf="d") == [("a", 1, 0), ("c", 2, 0)]
+    assert prompts(*said, *back, leaf="b") == [("a", 1, 0)]
+    assert prompts(*said, *back, *anew, leaf="f") == [("a", 1, 0), ("e", 2, 0)]
+    assert prompts(*said, *back, *returned, leaf="d") == [("a", 1, 0), ("c", 2, 0)]
 
 
 def test_a_long_conversation_is_no_deep_recursion() -> None:
@@ -426,3 +447,18 @@ async def test_what_fills_the_window(root: Path) -> None:
         assert lines[0].startswith(f"The context holds {use.tokens:,} tokens of {use.window:,}")
         free = next(line for line in lines if line.split()[0] == "free")
         assert f"{use.window - use.tokens:,}" in free
+
+
+async def test_whose_keys_were_brought_over_is_told_how_to_use_them(root: Path) -> None:
+    """Whoever has a model already keeps it."""
+    pi = root / "home" / ".pi" / "agent"
+    pi.mkdir(parents=True)
+    (pi / "auth.json").write_text('{"openai": {"type": "api_key", "key": "x"}}')
+    async with person_at(root) as person:
+        assert "/model" not in await person.types("/import pi --dry-run")
+        told = await person.types("/import pi")
+        assert told.endswith("\nThe demo model still answers here: /model chooses one that a key is for.")
+        assert "/model" not in await person.types("/import pi"), "they are here already"
+        await person.types("/model openai/gpt-5.5")
+        (pi / "auth.json").write_text('{"anthropic": {"type": "api_key", "key": "x"}}')
+        assert await person.types("/import pi") == "key of anthropic: copied"

@@ -162,6 +162,23 @@ class Page(HTMLParser):
         return [attributes for name, attributes in self.tags if name == tag]
 
 
+def test_a_withdrawn_prompt_is_a_record_of_the_page(repository: SessionRepository) -> None:
+    """It is no branch: what follows is not indented, and no branch shows it."""
+    session = repository.create()
+    session.append_message(UserMessage.of("first"))
+    answer = session.append_message(AssistantMessage((TextContent("yes"),)))
+    gone = session.append_message(UserMessage.of("never mind"))
+    session.set_leaf_id(answer.id)
+    later = session.append_message(UserMessage.of("second"))
+    session.append_message(AssistantMessage((TextContent("and yes"),)))
+    page = Page(tree_page(session))
+    kinds = {each["id"]: each["class"] for each in page.named("article")}
+    assert (kinds[gone.id], kinds[later.id]) == ("record", "user")
+    assert [each["id"] for each in page.named("article") if "data-withdrawn" in each] == [gone.id]
+    assert "User: withdrawn before anything came of it" in page.texts
+    assert not any("│" in text for text in page.texts)
+
+
 def test_the_page_runs_and_loads_nothing_of_the_session(
     repository: SessionRepository, tmp_path: Path
 ) -> None:

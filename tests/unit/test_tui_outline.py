@@ -69,6 +69,33 @@ def test_inside_the_tree_there_is_no_letter():
     assert ids([row for row in rows_of(BRANCHED, "e1") if row.active]) == ["u1"]
 
 
+@pytest.mark.parametrize(
+    ("target", "leaf", "is_at"),
+    [
+        ("e1", "e1", True),
+        ("e1", "i1", True),
+        ("e1", "e2", True),  # a turn that was stopped before anything of it was there
+        ("i1", "e2", True),
+        ("e1", "m1", False),  # another model was chosen
+        ("a1", "i1", True),
+        ("u1", "i1", False),  # before a prompt
+        ("e2", "e1", False),
+        ("e1", None, False),
+    ],
+)
+def test_what_waits_is_no_other_place(target, leaf, is_at):
+    records = heads(
+        "u1 - user", "a1 u1 assistant", "e1 a1 turn/end",
+        "i1 e1 inbox/spliced", "s2 i1 turn/start", "r2 s2 inbox/returned", "e2 r2 turn/end",
+        "m1 e2 model_change",
+    )  # fmt: skip
+    assert Outline(records).is_at(target, leaf) is is_at
+
+
+def test_one_is_at_a_prompt_that_nothing_follows():
+    assert Outline(heads("u1 - user")).is_at("u1", "u1")
+
+
 def test_a_turn_counts_its_tools_and_ends_at_its_end():
     row = rows_of(BRANCHED, None)[0]
     assert (row.tools, row.end, list(row.members)) == (1, "e1", ["u1", "a1", "t1", "e1"])

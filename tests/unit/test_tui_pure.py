@@ -239,7 +239,7 @@ def test_hints_are_those_of_the_keymap():
     hints = key_hints(Situation(), keymap)
     assert "f5 help" in hints
     assert "tree" not in hints
-    tools = key_hints(Situation(pane="tools"), {"app.tools.stop": "k"})
+    tools = key_hints(Situation(pane="tools", stoppable=True), {"app.tools.stop": "k"})
     assert tools == "esc back to prompt · [ ] select · p pin · k stop"
 
 

@@ -4,6 +4,7 @@ const articles = new Map([...document.querySelectorAll("article")].map((each) =>
 const rows = new Map([...document.querySelectorAll("nav a")].map((each) => [each.hash.slice(1), each]));
 const children = new Map();
 for (const [id, article] of articles) {
+  if ("withdrawn" in article.dataset) continue; // no branch goes on there
   const parent = article.dataset.parent ?? "";
   children.set(parent, [...(children.get(parent) ?? []), id]);
 }

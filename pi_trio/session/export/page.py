@@ -14,10 +14,13 @@ from collections.abc import Iterator
 from html import escape
 from importlib.resources import files
 
+from attrs import evolve
+
 from pi_trio.session.entries import Entry
 from pi_trio.session.export.masking import mask_text
 from pi_trio.session.export.shown import Part, Shown, show
 from pi_trio.session.session import Session
+from pi_trio.session.withdrawn import withdrawn
 from pi_trio.text import sanitise
 
 __all__ = ["tree_page"]
@@ -42,12 +45,13 @@ class _Page:
         self._leaf_id = leaf_id
         self._tree = session.tree
         self._masked = masked
+        self._withdrawn = withdrawn(session.heads, session.get_leaf_id())
 
     def pieces(self) -> Iterator[str]:
         session = self._session
         style, script = (_resource(name) for name in ("page.css", "page.js"))
         entries = [(session.entry(entry_id), depth) for entry_id, depth in self._in_order()]
-        seen = [(entry, depth, show(entry)) for entry, depth in entries]
+        seen = [(entry, depth, self._shown(entry)) for entry, depth in entries]
         title = self._text(session.name or "Session", keep_newlines=False)
         policy = (
             f"default-src 'none'; img-src data:; style-src '{_digest(style)}'; script-src '{_digest(script)}'"
@@ -69,6 +73,12 @@ class _Page:
             yield from self._article(entry, shown)
         yield f"</main><script>{script}</script></body></html>\n"
 
+    def _shown(self, entry: Entry) -> Shown:
+        shown = show(entry)
+        if entry.id in self._withdrawn:
+            return evolve(shown, kind="record", title=f"{shown.title}: withdrawn before anything came of it")
+        return shown
+
     def _in_order(self) -> Iterator[tuple[str, int]]:
         """Every entry before what hangs on it, with the number of branch points above it."""
         waiting = [(root, 0) for root in reversed(self._tree.children(None))]
@@ -76,7 +86,8 @@ class _Page:
             entry_id, depth = waiting.pop()
             yield entry_id, depth
             children = self._tree.children(entry_id)
-            deeper = min(depth + (len(children) > 1), DEEPEST)
+            parts = sum(child not in self._withdrawn for child in children) > 1
+            deeper = min(depth + parts, DEEPEST)
             waiting.extend((child, deeper) for child in reversed(children))
 
     def _row(self, entry: Entry, depth: int, shown: Shown) -> str:
@@ -87,7 +98,8 @@ class _Page:
 
     def _article(self, entry: Entry, shown: Shown) -> Iterator[str]:
         parent, label = self._tree.parent(entry.id), self._session.label_of(entry.id)
-        yield f'<article class="{shown.kind}" id="{escape(entry.id)}" data-parent="{escape(parent or "")}">'
+        yield f'<article class="{shown.kind}" id="{escape(entry.id)}" data-parent="{escape(parent or "")}"'
+        yield " data-withdrawn>" if entry.id in self._withdrawn else ">"
         yield f"<h2>{self._text(shown.title, keep_newlines=False)}"
         if label:
             yield f"<b>{self._text(label, keep_newlines=False)}</b>"
