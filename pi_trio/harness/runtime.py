@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import trio
-from attrs import evolve, frozen
+from attrs import evolve
 
 from pi_trio.approval import Answer, GateMode
 from pi_trio.errors import BusyError, ConfigError, StorageError, UsageError
@@ -23,6 +23,7 @@ from pi_trio.harness.destination import FileRecords
 from pi_trio.harness.finding import find_entries
 from pi_trio.harness.furnishing import Furnishing
 from pi_trio.harness.harness import AgentHarness, HarnessOptions
+from pi_trio.harness.hosted import Hosted
 from pi_trio.harness.offers import Offers
 from pi_trio.harness.preferences import change_preference, setting_files
 from pi_trio.harness.questions import Questions
@@ -78,21 +79,6 @@ async def open_runtime(config: RuntimeConfig) -> AsyncIterator[LocalRuntime]:
         yield runtime
 
 
-@frozen
-class _Hosted:
-    """A session that is open."""
-
-    harness: AgentHarness
-    environment: LocalEnvironment
-    furnishing: Furnishing
-    shell: UserShell
-    policy: Policy
-    questions: Questions
-    gate: Gate
-    records: FileRecords
-    replacements: Sequence[str] = ()
-
-
 class LocalRuntime(Offers):
     """Holds sessions and runs them in `nursery`. See `pi_trio.remote.interface.Runtime`."""
 
@@ -106,7 +92,7 @@ class LocalRuntime(Offers):
         self._log = None if config.log is None else _open_log(config.log)
         self._nursery = nursery
         self._epoch = uuid.uuid4().hex
-        self._hosted: dict[str, _Hosted] = {}
+        self._hosted: dict[str, Hosted] = {}
 
     async def aclose(self) -> None:
         """Close every session. Raises the first `StorageError` of them when all are closed."""
@@ -164,7 +150,7 @@ class LocalRuntime(Offers):
         """See `Runtime`."""
         await self._close(self._open(session_id))
 
-    async def _close(self, hosted: _Hosted) -> None:
+    async def _close(self, hosted: Hosted) -> None:
         await hosted.shell.abort()
         await hosted.harness.abort()
         await hosted.furnishing.unload()
@@ -454,7 +440,7 @@ class LocalRuntime(Offers):
         make = self.repository.in_memory if self.config.no_session else self.repository.create
         return make(parent_session, session_id)
 
-    def _open(self, session_id: str) -> _Hosted:
+    def _open(self, session_id: str) -> Hosted:
         hosted = self._hosted.get(session_id)
         if hosted is None:
             raise UsageError(f"The session {session_id} is not open.")
@@ -504,13 +490,13 @@ class LocalRuntime(Offers):
         )
         shell = UserShell(environment, harness.hub, harness.add)
         records = FileRecords(session)
-        hosted = _Hosted(harness, environment, furnishing, shell, policy, questions, gate, records)
+        hosted = Hosted(harness, environment, furnishing, shell, policy, questions, gate, records)
         self._hosted[session.id] = hosted
         self._furnish(hosted)
         self._choose(hosted)
         return self._snapshot(session.id)
 
-    def _choose(self, hosted: _Hosted) -> None:
+    def _choose(self, hosted: Hosted) -> None:
         """Give a session that was just hosted its model, which may be one of its extensions."""
         harness, session = hosted.harness, hosted.harness.session
         try:
@@ -524,7 +510,7 @@ class LocalRuntime(Offers):
         replaced = replacements(self.config, session, hosted.environment.cwd, choice.model)
         self._hosted[session.id] = evolve(hosted, replacements=replaced)
 
-    def _furnish(self, hosted: _Hosted) -> None:
+    def _furnish(self, hosted: Hosted) -> None:
         """Give the harness its options: the gate has the last word on calls, after all extensions."""
         session_id = hosted.harness.session.id
         options = self._options(session_id, hosted.environment, hosted.furnishing, hosted.policy)
